@@ -19,7 +19,7 @@ void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_
 std::vector<Variable> resolved(std::span<const Operand> operands);
 /// Their extents, as far as the graph knows them.
 std::vector<Extents> shapes_of(std::span<const Variable> variables);
-/// Are all extents known?
+/// True if all extents are known.
 bool is_known(std::span<const index_t> extents);
 bool contains(const Axes& axes, std::size_t axis);
 /// The device of all inputs. DeviceError when they lie on several.
@@ -44,8 +44,8 @@ Variable with_rank(const Variable& x, std::size_t rank);
 /// All of the largest rank among them.
 std::vector<Variable> with_equal_ranks(std::span<const Variable> inputs);
 
-/// May several elements of v lie at one address, because it is a broadcast view? Such a value is
-/// never overwritten.
+/// True if several elements of v may lie at one address, because it is a broadcast view. Such a
+/// value is never overwritten.
 bool may_overlap_itself(const Variable& v);
 
 /// The view with stride 0 wherever it has one element and `extents` has not; ranks are equal.

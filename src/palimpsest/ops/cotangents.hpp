@@ -28,17 +28,17 @@ class Cotangents {
   };
   static constexpr int kAnywhere = -1;
 
-  /// Fixes the cotangent of v to w, whatever is added.
+  /// Fixes the cotangent of v to w; later contributions are ignored.
   void fix(const Variable& v, const Variable& w);
   void add(const Variable& v, Part part);
-  /// That branch of a choice which is itself needed in `outer` only.
+  /// The number of a branch of a choice. The choice itself is needed in `outer` only.
   int branch_of(int outer, const Variable& condition, bool when);
 
   /// The sum of the contributions, needed where any of them is; undefined without one.
   Part sum_of(const Variable& v);
   /// The sums for several variables, all needed in one branch, the innermost that will do.
   std::vector<Part> sums_of(std::span<const Variable> variables);
-  /// The sum, whatever branches are taken; undefined without a contribution.
+  /// The sum, for any branches taken; undefined without a contribution.
   Variable of(const Variable& v);
 
  private:

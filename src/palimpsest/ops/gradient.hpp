@@ -29,7 +29,7 @@ struct GradOptions {
 ///
 /// Math     for a real C and z = a + ib: dC/da + i dC/db, the direction of steepest ascent, so that
 ///          z - t*g descends. Integers have zero gradients
-/// Errors   TypeError: the cost is no real scalar; DisconnectedError; as pullback
+/// Errors   TypeError: the cost is not a real scalar; DisconnectedError; as pullback
 /// Cost     as pullback
 std::vector<Variable> grad(const Variable& cost, std::span<const Variable> wrt,
                            const GradOptions& options = {});
@@ -58,7 +58,7 @@ std::vector<Variable> pushforward(std::span<const Variable> outs, std::span<cons
 
 namespace ops {
 
-/// x, of which no derivative is taken. A view.
+/// x, without a derivative. A view.
 Variable stop_gradient(const Variable& x);
 
 /// The tangents of the outputs of one application: by the op's own rule; else by the op itself, if

@@ -9,9 +9,9 @@
 #include "palimpsest/tensor/tensor.hpp"
 
 /// Ops that overwrite their first operand, for graphs of functions with `accept_inplace` and for
-/// rewrites. What is overwritten must have no reader left and be no constant, no output and no
-/// argument that is not lent; function() checks that. Other graphs have no need of them: pure ops
-/// are put in place where that is safe.
+/// rewrites. The operand must have no later reader, and must not be a constant, an output or an
+/// argument that is not lent; function() checks that. Other graphs do not need these ops: rewrites
+/// put pure ops in place where that is safe.
 ///
 /// Aliases  destroy_map {0: {0}}, of where_inplace {0: {1}}; the result lies in that operand's
 ///          memory
@@ -37,7 +37,7 @@ PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_INPLACE)
 Variable set_subtensor_inplace(const Variable& x, std::vector<Index> index, const Variable& value);
 Variable inc_subtensor_inplace(const Variable& x, std::vector<Index> index, const Variable& value);
 /// The same for y = x(...), arrays among the entries included.
-/// Errors   ValueError: y is no indexed value
+/// Errors   ValueError: y is not an indexed value
 Variable set_subtensor_inplace(const Variable& y, const Operand& value);
 Variable inc_subtensor_inplace(const Variable& y, const Operand& value);
 

@@ -9,8 +9,8 @@
 //       return declare("Roll", field("shift", &Roll::shift_), axis_field("axis", &Roll::axis_));
 //     }
 //
-// An op whose fields can disagree has `static std::string misfit(arguments)`: what is wrong, or
-// nothing.
+// An op whose fields can contradict each other has `static std::string misfit(arguments)`: the
+// fault, or an empty text.
 #pragma once
 
 #include <array>
@@ -72,7 +72,7 @@ T read_value(ParameterText& text) {
 
 namespace fields {
 
-/// A field that is no part of the name.
+/// A field that does not appear in the name.
 struct InText {
   template <class Op>
   void add_name(const Op&, std::string&) const {}
@@ -201,7 +201,7 @@ constexpr fields::Named<Op, T, kCount> named(
     T Op::*member, const std::pair<std::string_view, T> (&words)[kCount]) {
   return {{}, {std::to_array(words)}, member};
 }
-/// Whether the op works in place, which its name ends with.
+/// Whether the op works in place; then its name ends with InPlace.
 template <class Op>
 constexpr fields::Named<Op, bool, 2> in_place_field(bool Op::*member) {
   return named<Op, bool, 2>(member, {{"", false}, {"InPlace", true}});

@@ -11,8 +11,8 @@
 namespace PALIMPSEST_API palimpsest {
 namespace ops {
 
-/// `then` where the condition holds, else `otherwise`. In a function only the steps of the branch
-/// that is taken run; what both branches need, or something else, runs in any case.
+/// `then` if the condition holds, else `otherwise`. In a function only the steps of the taken
+/// branch run. Steps that both branches need, or something else, run in any case.
 ///
 /// Shapes   the condition has no axes; the branches have one rank, and equal extents as far as
 ///          these are known in the graph. If they turn out to differ, those of the result are known
@@ -20,7 +20,7 @@ namespace ops {
 /// DTypes   the condition: bool, or a number that is compared with 0; the branches are promoted
 /// Aliases  the result may lie in the memory of either branch
 /// Errors   TypeError: a condition with axes; ShapeError: branches known to differ
-/// Cost     nothing where the branch is computed for this alone, else a copy of what is taken
+/// Cost     none if the branch is computed for this alone, else a copy of its value
 Variable ifelse(const Variable& condition, const Operand& then, const Operand& otherwise);
 /// Several values under one condition.
 std::vector<Variable> ifelse(const Variable& condition, const std::vector<Variable>& then,

@@ -36,10 +36,10 @@ std::vector<std::string> breakpoint_hooks();
 
 namespace ops {
 
-/// x, after the hook of this name has been called. A view; never merged with another one, computed
-/// beforehand or left out while its result is used. What the hook throws ends the call.
+/// x, after a call of the hook of this name. A view; never merged with another one, computed
+/// beforehand, or left out while its result is used. An exception of the hook ends the call.
 ///
-/// Errors   ValueError "hook": there is none of this name
+/// Errors   ValueError "hook": no hook of this name
 /// Cost     none but the hook's
 Variable breakpoint(const Variable& x, std::string hook,
                     PassDirection direction = PassDirection::forward);

@@ -7,7 +7,7 @@
 
 namespace palimpsest::ops {
 
-/// Its input, of which no derivative is taken.
+/// Its input, without a derivative.
 class StopGradient final : public Declared<StopGradient, ViewOp> {
  public:
   Extents result_extents(std::span<const index_t> in) const override { return in; }

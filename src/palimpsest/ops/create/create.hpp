@@ -14,7 +14,7 @@ namespace ops {
 Variable shape(const Variable& x);
 Variable shape(const Variable& x, index_t axis);
 
-/// A new array in every element of which the value is, which broadcasts.
+/// A new array filled with the value, which broadcasts.
 /// Errors   NotSupported: an extent that depends on more than extents of other arrays; ShapeError
 Variable alloc(const Operand& value, const ShapeArgument& shape);
 /// The same with a 0-d value.
@@ -24,7 +24,7 @@ Variable ones(const ShapeArgument& shape, DType dtype = DType::float64, Device d
 /// For a result that will be written: its elements have no particular value.
 Variable empty(const ShapeArgument& shape, DType dtype = DType::float64, Device device = {});
 
-/// With the type and the extents of x, known or not.
+/// An array with the type and the extents of x, known or not.
 Variable full_like(const Variable& x, const Operand& value);
 Variable zeros_like(const Variable& x);
 Variable ones_like(const Variable& x);

@@ -7,8 +7,8 @@
 
 namespace palimpsest::ops {
 
-/// Does b show bytes of this part of a? Told from their views and what was overwritten, a short way
-/// up: what lies beyond is left to the alias check of the graph.
+/// True if b shows bytes of this part of a, as far as their views and overwritten inputs tell a
+/// short way up. The alias check of the graph finds the rest.
 bool shows_common_memory(const Variable& a, const Variable& b,
                          const Region& part = Region::whole());
 

@@ -59,12 +59,12 @@ Variable ge(const Operand& a, const Operand& b);
 Variable isnan(const Variable& x);
 Variable isinf(const Variable& x);
 Variable isfinite(const Variable& x);
-/// Of any dtype: every number but 0 is true.
+/// Logical operations on any dtype: every number but 0 is true.
 Variable logical_and(const Operand& a, const Operand& b);
 Variable logical_or(const Operand& a, const Operand& b);
 Variable logical_xor(const Operand& a, const Operand& b);
 Variable logical_not(const Variable& x);
-/// Of bools and integers.
+/// Operations on the bits of bools and integers.
 Variable bitwise_and(const Operand& a, const Operand& b);
 Variable bitwise_or(const Operand& a, const Operand& b);
 Variable bitwise_xor(const Operand& a, const Operand& b);
@@ -117,7 +117,7 @@ Variable real(const Variable& x);
 Variable imag(const Variable& x);
 /// re + i im.
 Variable complex(const Operand& re, const Operand& im);
-/// The same.
+/// The same as complex().
 Variable make_complex(const Variable& re, const Variable& im);
 /// Complex (..) as real (.., 2), and back: views (back: where the last axis is dense).
 /// Errors   DTypeError; view_as_complex also ShapeError: the last extent is not 2
@@ -134,7 +134,7 @@ Variable cast_like(const Variable& x, const Variable& like);
 
 // Operators take variables, tensors (which become constants) and numbers (which are weak).
 Variable operator-(const Variable& x);
-/// Of bools and integers.
+/// Operators on the bits of bools and integers.
 Variable operator~(const Variable& x);
 #define PALIMPSEST_OPERATOR(symbol)                               \
   Variable operator symbol(const Variable& a, const Variable& b); \

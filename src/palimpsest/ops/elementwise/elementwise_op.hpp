@@ -35,7 +35,8 @@ class Elementwise final : public Op {
 
   /// One operation on operands of these dtypes.
   Elementwise(ScalarOp op, std::span<const DType> operands);
-  /// Errors   ValueError: inputs that are none, one of them for two outputs, too many or too few
+  /// Errors   ValueError: entries that are not inputs, one input for two outputs, too many or too
+  ///          few
   explicit Elementwise(ElementwiseProgram program, Overwrites overwrites = {});
   /// The twin that overwrites other inputs, or none. Twins share their program.
   Elementwise(const Elementwise& other, Overwrites overwrites);
@@ -60,7 +61,7 @@ class Elementwise final : public Op {
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override {
     return inplace_on_inputs(apply, allowed, {});
   }
-  /// The same with inputs that outputs had better overwrite; no entries: any.
+  /// The same with preferred inputs to overwrite, one per output; no entries: any.
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
                           const Overwrites& preferred) const;
   OpPtr pure() const override;

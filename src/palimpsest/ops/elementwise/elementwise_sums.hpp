@@ -10,15 +10,16 @@
 
 namespace palimpsest::ops {
 
-/// An elementwise program whose first outputs are arrays; sums over all elements of what it makes
-/// are further outputs, of rank 0. Rewrites make it, so that arrays and their sums take one pass.
+/// An elementwise program with arrays as its first outputs. Sums over all elements of computed
+/// values are further outputs, of rank 0. Rewrites make it, so that arrays and their sums take one
+/// pass.
 ///
-/// Inputs that are filtered are computed by a stencil as they are read.
+/// Filtered inputs are computed by a stencil as they are read.
 ///
-/// Aliases  as Elementwise, for the arrays; nothing overwrites an input that is filtered
-/// Errors   ValueError: a sum of an output that is not there, no sum, more than 40 registers, a
-///          filter with steps, of an input that is not there, is filtered twice or is overwritten;
-///          ShapeError: an input that is filtered and broadcast
+/// Aliases  as Elementwise, for the arrays; filtered inputs are not overwritten
+/// Errors   ValueError: a sum of a missing output, no sum, more than 40 registers, a filter with
+///          steps, a filtered input that is missing, filtered twice or overwritten; ShapeError: an
+///          input that is filtered and broadcast
 class ElementwiseSums final : public Op {
  public:
   ElementwiseSums(ElementwiseProgram program, std::size_t n_arrays, std::vector<SumOfOutputs> sums,
@@ -45,7 +46,7 @@ class ElementwiseSums final : public Op {
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override {
     return inplace_on_inputs(apply, allowed, {});
   }
-  /// The same with inputs that arrays had better overwrite; no entries: any.
+  /// The same with preferred inputs to overwrite, one per array; no entries: any.
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
                           const Elementwise::Overwrites& preferred) const;
   OpPtr pure() const override;
@@ -64,7 +65,7 @@ class ElementwiseSums final : public Op {
   bool is_filtered(index_t input) const;
 
   std::shared_ptr<const Elementwise> whole_;   // all outputs
-  std::shared_ptr<const Elementwise> arrays_;  // those that are stored; null: there is none
+  std::shared_ptr<const Elementwise> arrays_;  // the stored arrays; null without any
   std::size_t n_arrays_;
   std::vector<SumOfOutputs> sums_;
   std::vector<FilteredInput> filtered_;

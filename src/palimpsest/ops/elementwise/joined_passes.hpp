@@ -9,8 +9,8 @@
 
 namespace palimpsest::ops {
 
-/// Two elementwise steps with sums as one pass: stencils of the second one read what the first one
-/// makes while that is in cache. It is stored nowhere. Rewrites make it.
+/// Two elementwise steps with sums as one pass: stencils of the second step read arrays of the
+/// first one while these are in cache. These arrays are not stored. Rewrites make it.
 ///
 /// Inputs are those of the first step, then those of the second one that are not handed on.
 /// Outputs are the arrays of the first and of the second step, then the sums of both.
@@ -25,7 +25,7 @@ class JoinedPasses final : public Op {
   JoinedPasses(Step first, Step second, std::vector<HandedOn> handed, Extents shape);
   static std::vector<std::string> names() { return {"JoinedPasses", "JoinedPassesInPlace"}; }
   static OpPtr restored(std::string_view name, ParameterText& text);
-  /// Can these steps be joined?
+  /// True if these steps can be joined.
   static bool can_join(const ElementwiseSums& first, const ElementwiseSums& second,
                        const std::vector<HandedOn>& handed, const Extents& shape);
 
@@ -41,7 +41,7 @@ class JoinedPasses final : public Op {
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override {
     return inplace_on_inputs(apply, allowed, {});
   }
-  /// The same with inputs that arrays had better overwrite; no entries: any.
+  /// The same with preferred inputs to overwrite, one per array; no entries: any.
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
                           const Elementwise::Overwrites& preferred) const;
   OpPtr pure() const override;
@@ -57,7 +57,7 @@ class JoinedPasses final : public Op {
   using Positions = SmallVector<int, ElementwiseProgram::kMaxInputs>;
   // The inputs of one step in those of both; -1: handed on.
   Positions inputs_of(bool second) const;
-  // The application of one step by itself, with placeholders for what is handed on.
+  // The application of one step by itself, with placeholders for the arrays handed on.
   Apply step(std::span<const Variable> given, bool second) const;
 
   Step first_, second_;

@@ -16,11 +16,11 @@ struct Pass {
 };
 
 /// The same arrays and the norm2() of others, made by one elementwise step that reads `leaves`:
-/// none of these is read twice, and nothing else is in memory on the way.
+/// each leaf is read once, and no intermediate array is in memory.
 ///
-/// Shapes   all of one shape; what broadcasts into it is read as it is
-/// Cost     the elementwise ops between leaves and results are computed here, again where others
-///          read them too. More than 40 scalars between them: steps of their own
+/// Shapes   all of one shape; leaves that broadcast into it are read as they are
+/// Cost     the elementwise ops between leaves and results are computed here, again if others read
+///          them too. Separate steps for more than 40 scalars between them
 Pass one_pass(const std::vector<Variable>& arrays, const std::vector<Variable>& normed,
               std::span<const Variable> leaves);
 

@@ -94,7 +94,7 @@ class UpdateAt final : public InPlaceTwin<UpdateAt> {
   void adapt(const Apply* apply) override;
   std::string_view title() const;  // the name, without an allocation
 
-  // Mask of the points whose value no later point overwrites; undefined if that is all of them.
+  // Mask of the points with a value that no later point overwrites; undefined for all points.
   Variable winners(const Apply& apply) const;
 
   Kind kind_;

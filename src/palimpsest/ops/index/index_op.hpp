@@ -18,7 +18,7 @@ class BasicIndex {
   BasicIndex(std::vector<Index> entries, std::size_t rank);
 
   const std::vector<Index>& entries() const { return entries_; }
-  /// Does it select everything and change nothing?
+  /// True if it selects everything and changes nothing.
   bool is_whole() const;
   /// Like Python's brackets: `1, ::2, :, None`.
   std::string str() const;
@@ -26,7 +26,7 @@ class BasicIndex {
   /// element outside.
   Extents extents(std::span<const index_t> in) const;
   Layout layout(const Layout& in) const;
-  /// The selected region of an array whose extents may be unknown.
+  /// The selected region of an array with known or unknown extents.
   Region region(std::span<const index_t> in) const;
   /// The padding (before, after) that undoes the index on arrays of these extents, if it takes a
   /// block: known extents and steps of 1 only.

@@ -30,18 +30,18 @@ class ExtentProgram {
   };
 
   ExtentProgram() = default;
-  /// That number.
+  /// The program for a number.
   explicit ExtentProgram(index_t value) { number(value); }
   /// The extent of an input of the op along an axis.
   static ExtentProgram of_input(std::size_t input, std::size_t axis);
 
-  // Postfix: operands before what combines them.
+  // Postfix: operands before the operation.
   void number(index_t value);
   void extent(std::size_t input, std::size_t axis);
   void apply(Code code);
   void append(const ExtentProgram& other);
 
-  /// Nothing if an extent that matters is unknown.
+  /// The value; empty if a needed extent is unknown.
   std::optional<index_t> evaluate(std::span<const Extents> inputs) const;
   bool is_number() const { return tokens_.size() == 1 && tokens_[0].code == Code::number; }
   /// Different whenever the programs are.
@@ -59,7 +59,7 @@ class ExtentProgram {
 using ExtentPrograms = std::vector<ExtentProgram>;
 
 ExtentPrograms numbers(std::span<const index_t> extents);
-/// Of all; `(3, x1[0]*2)`.
+/// The text of all programs: `(3, x1[0]*2)`.
 std::string text_of(const ExtentPrograms& programs);
 /// Extents by the programs; kUnknown where one is unknown, or is the number -1. ShapeError for
 /// negative ones.

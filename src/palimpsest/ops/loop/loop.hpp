@@ -12,7 +12,7 @@
 namespace PALIMPSEST_API palimpsest {
 namespace ops {
 
-/// An array of which every step reads some rows: the one at its position plus each tap.
+/// An array with rows for every step: the one at its position plus each tap.
 struct LoopSequence {
   template <class T>
   requires std::convertible_to<const T&, const Variable&> LoopSequence(const T& array,
@@ -59,7 +59,7 @@ class LoopResult {
   /// The values of state k after each step. With `until`, or a number of steps computed from more
   /// than extents, the number of rows is known only after the run.
   Variable trace(std::size_t k) const;
-  /// The value of state k after the last step; before the first one, if there are no steps.
+  /// The value of state k after the last step; its initial value if there are no steps.
   Variable last(std::size_t k) const;
   /// The values that the body returned after the states, number k of them, for each step.
   Variable mapped(std::size_t k) const;
@@ -78,10 +78,10 @@ class LoopResult {
 /// same memory.
 ///
 /// Shapes   a state keeps its extents
-/// DTypes   a state keeps its dtype; what the body returns is converted if that loses nothing
-/// Errors   ValueError: nothing says how many steps there are, taps, numbers of results; TypeError,
+/// DTypes   a state keeps its dtype; a result of the body is converted if that loses nothing
+/// Errors   ValueError: the number of steps is not given, taps, numbers of results; TypeError,
 ///          DTypeError, ShapeError: a state changes its type, sequences of different lengths
-/// Cost     a state of which only `last` is used takes two buffers
+/// Cost     a state with only `last` used takes two buffers
 LoopResult loop(const LoopBody& body, const LoopOptions& options);
 
 }  // namespace ops

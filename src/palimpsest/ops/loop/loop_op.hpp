@@ -15,7 +15,7 @@ namespace palimpsest::ops {
 
 /// Parts of a loop. `inner` variables are roots of the body, the others values around it.
 struct LoopParts {
-  /// An array of which step t of n reads row `offset + t`, or `offset + n - 1 - t` if reversed.
+  /// An array. Step t of n reads row `offset + t`, or `offset + n - 1 - t` if reversed.
   struct Read {
     Variable array;
     index_t offset = 0;
@@ -33,7 +33,8 @@ struct LoopParts {
     bool has_last = true;     // an output with the last value
     // The last value is to lie in the memory of init; only of one row and without history.
     bool overwrites_init = false;
-    /// May a step compute the new value in the memory of the old one? Nothing else looks at that.
+    /// True if a step may compute the new value in the memory of the old one, which nothing else
+    /// looks at.
     bool is_replaced() const { return rows == 1 && !has_history && inner.size() == 1; }
   };
   struct Captured {
@@ -52,14 +53,14 @@ struct LoopParts {
   /// earlier; those that are left are zero.
   bool keeps_room = false;
 
-  /// Is the number of steps known only when it has run?
+  /// True if the number of steps is known only at the end of a run.
   bool is_open() const { return count.defined() || (until.defined() && !keeps_room); }
   std::vector<Variable> inner_inputs() const;
   std::vector<Variable> inner_outputs() const;
 };
 
-/// A body that is repeated. Inputs: the arrays of the reads, the inits, the captured values, the
-/// arrays whose extents tell the number of steps, and the number of steps if it is a value.
+/// A repeated body. Inputs: the arrays of the reads, the inits, the captured values, the arrays
+/// whose extents give the number of steps, and the number of steps if it is a value.
 /// Outputs: history and last value of each state where wanted, the mapped values, and the number
 /// of steps if there is `until`.
 ///
@@ -71,7 +72,7 @@ class Loop final : public Op {
   static Apply make(LoopParts parts);
   /// The structure; its outer variables are undefined.
   const LoopParts& structure() const { return parts_; }
-  /// With the outer variables of this application.
+  /// The parts, with the outer variables of this application.
   LoopParts parts(const Apply& apply) const;
 
   const std::vector<Variable>& body_inputs() const { return body_inputs_; }
@@ -93,9 +94,9 @@ class Loop final : public Op {
   /// The number of steps, or with `until` the most there can be; nothing if it is a value or
   /// depends on an unknown extent.
   std::optional<index_t> n_steps(std::span<const Extents> inputs) const;
-  /// Are extents of results, or of values in the body, known only when it runs?
+  /// True if extents of results, or of values in the body, are known only when it runs.
   bool has_run_time_extents(std::span<const Extents> inputs) const;
-  /// Can the body be planned once for all steps, extents and all?
+  /// True if the body can be planned once for all steps, extents included.
   bool has_known_body(std::span<const Extents> inputs) const;
 
   std::string name() const override { return overwrites_any() ? "LoopInPlace" : "Loop"; }
@@ -130,7 +131,7 @@ class Loop final : public Op {
   LoopParts parts_;
   std::vector<Variable> body_inputs_, body_outputs_;
   std::vector<Apply> body_nodes_;
-  std::vector<std::size_t> first_output_;  // per state, and of what comes after the states
+  std::vector<std::size_t> first_output_;  // per state, then of the other outputs
   std::string text_;
   bool can_fail_;
 };
@@ -144,7 +145,7 @@ void drop_unread(LoopParts& parts);
 int drop_unused_of_loops(FunctionGraph& graph);
 /// The value, computed by loops without their unused parts.
 Variable without_unused_of_loops(const Variable& v);
-/// The same loop with a body, and bodies in that, of which no step overwrites anything.
+/// The same loop with a body, and bodies in that, that overwrite nothing.
 Apply with_pure_body(const Apply& loop);
 /// The same loop with another graph for its body.
 Apply with_body(const Apply& loop, std::span<const Variable> inputs,

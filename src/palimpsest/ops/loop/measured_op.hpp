@@ -21,8 +21,8 @@ class MeasuredOp : public Op {
   virtual bool has_values() const { return true; }
 };
 
-/// Are extents of results of this application, or of anything that is computed inside of it, known
-/// only when it runs? `inputs` are the extents of its inputs, all known.
+/// True if extents of results of this application, or of values computed inside of it, are known
+/// only when it runs. `inputs` are the extents of its inputs, all known.
 bool has_run_time_extents(const Apply& apply, std::span<const Extents> inputs);
 
 }  // namespace ops

@@ -7,8 +7,8 @@
 
 namespace palimpsest::ops {
 
-/// Input n (int64, 0-d): an array of n elements, for those who ask for its extent. So an extent
-/// that is no function of extents becomes one.
+/// Input n (int64, 0-d): an array of n elements, for its extent alone. So a computed number can
+/// serve as an extent.
 ///
 /// Errors   ShapeError, when it runs: n is negative
 /// Cost     no memory in a function
@@ -27,9 +27,9 @@ class RunTimeExtent final : public Declared<RunTimeExtent, MeasuredOp> {
   static constexpr auto declaration() { return declare("RunTimeExtent"); }
 };
 
-/// Inputs a mask (bool) and, if it is to fit an array, that array, whose axes from `axis` on must
-/// have the mask's extents: for each axis of the mask, the positions along it of its true elements,
-/// in row-major order.
+/// Inputs: a mask (bool) and, optionally, an array that it must fit: the array's axes from `axis`
+/// on have the mask's extents. Outputs: for each axis of the mask, the positions along it of its
+/// true elements, in row-major order.
 ///
 /// DTypes   int64
 /// Cost     two passes over the mask

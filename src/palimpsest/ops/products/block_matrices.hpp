@@ -7,8 +7,8 @@
 namespace PALIMPSEST_API palimpsest {
 namespace ops {
 
-/// An array as many matrices: for each axis the extent of a block, whose elements are rows, or one
-/// of these.
+/// An array as many matrices: for each axis the extent of a block, with rows as its elements, or
+/// one of these.
 inline constexpr index_t kMatrixColumns = -1, kMatrixBatch = 0;
 
 /// Each matrix U S V^H of x becomes U max(S - threshold, 0) V^H.

@@ -23,14 +23,14 @@ struct EinsumOptions {
 /// Cost     a (batched) matrix product where it is one, else one pass; conjugation is free
 Variable einsum(std::string_view text, const Variable& a, const Variable& b,
                 EinsumOptions options = {});
-/// The same of any number of arrays, two at a time, the pair with the smallest result first.
+/// The same for any number of arrays, two at a time, the pair with the smallest result first.
 ///
 /// Math     a label twice in one operand is its diagonal; `...` stands for the other axes, which
 ///          broadcast where they are known to be 1; without `->` the result has the labels that
 ///          occur once, sorted, behind the axes of `...`
 Variable einsum(std::string_view text, std::span<const Variable> operands);
 Variable einsum(std::string_view text, std::initializer_list<Variable> operands);
-/// Of two arrays with labels as numbers, for programs.
+/// A contraction of two arrays with labels as numbers, for programs.
 Variable contract(const Variable& a, std::span<const int> labels_a, const Variable& b,
                   std::span<const int> labels_b, std::span<const int> labels_out,
                   EinsumOptions options = {});

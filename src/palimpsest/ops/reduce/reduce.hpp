@@ -23,7 +23,8 @@ Variable prod(const Variable& x, const ReduceOptions& options = {});
 /// ValueError when a reduced axis has no elements; NaN wins.
 Variable max(const Variable& x, const ReduceOptions& options = {});
 Variable min(const Variable& x, const ReduceOptions& options = {});
-/// Of any dtype: every number but 0 is true. `all_of`, because `all` is an index.
+/// Logical reductions of any dtype: every number but 0 is true. `all_of`, because `all` is an
+/// index.
 Variable any(const Variable& x, const ReduceOptions& options = {});
 Variable all_of(const Variable& x, const ReduceOptions& options = {});
 
@@ -32,7 +33,7 @@ Variable all_of(const Variable& x, const ReduceOptions& options = {});
 Variable argmax(const Variable& x, const ReduceOptions& options = {});
 Variable argmin(const Variable& x, const ReduceOptions& options = {});
 
-/// Of integers and bools in float64.
+/// The mean; for integers and bools in float64.
 Variable mean(const Variable& x, const ReduceOptions& options = {});
 
 struct VarianceOptions {

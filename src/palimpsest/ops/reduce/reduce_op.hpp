@@ -23,7 +23,7 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout {
   ReduceOp reduce_op() const { return op_; }
   const Axes& axes() const { return axes_; }
   bool allows_none() const { return allows_none_; }
-  /// Stores the extremum of no elements, if that is what inputs of these extents ask for.
+  /// Stores the extremum of no elements if inputs have such extents. Returns whether it did.
   bool runs_on_none(std::span<const index_t> extents, const MutableView& out) const;
 
   Apply make_node(std::span<const Variable> inputs) const override;

@@ -20,8 +20,8 @@ namespace ops {
 /// Errors   ValueError "block"; ShapeError: fewer axes, or extents that are unknown
 /// Cost     one pass
 Variable array_to_blocks(const Variable& x, Extents block, Extents stride);
-/// The adjoint: adds blocks up into an array whose last axes have the extents `im_size`, in an
-/// order that depends on nothing.
+/// The adjoint: adds blocks up into an array with the extents `im_size` of its last axes, always in
+/// the same order.
 Variable blocks_to_array(const Variable& y, Extents im_size, Extents block, Extents stride);
 
 }  // namespace ops

@@ -22,8 +22,8 @@ class Contiguous final : public Declared<Contiguous, ViewOp> {
   static constexpr auto declaration() { return declare("Contiguous"); }
 };
 
-/// An op whose results may differ in a bit when its inputs or results lie otherwise, since it adds
-/// in the order that suits the memory best. All others depend on values alone.
+/// An op with results that may differ in a bit for another memory layout of inputs or results,
+/// because it adds in the fastest order for the layout. All other ops depend on values alone.
 class RoundsByLayout {
  public:
   virtual ~RoundsByLayout() = default;

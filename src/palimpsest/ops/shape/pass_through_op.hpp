@@ -6,7 +6,7 @@
 
 namespace palimpsest::ops {
 
-/// Output 0 is input 0, for the sake of what happens on the way.
+/// Output 0 is input 0. The op is there for its side effect.
 ///
 /// Aliases  view_map {0: {0}}; it runs although it is a view
 class PassThrough : public Op {
@@ -27,7 +27,7 @@ class PassThrough : public Op {
   }
 
  protected:
-  /// Copies input 0 where the output is no view of it.
+  /// Copies input 0, unless the output is a view of it.
   static void pass(RunContext& context);
 };
 

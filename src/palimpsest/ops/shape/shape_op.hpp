@@ -98,10 +98,10 @@ class Squeeze final : public Declared<Squeeze, ViewOp> {
   Axes axes_;
 };
 
-/// Its result may have several elements at one address: nothing may overwrite it.
+/// A broadcast view. Its result may have several elements at one address: nothing may overwrite it.
 class BroadcastTo final : public Declared<BroadcastTo, ViewOp> {
  public:
-  /// Of the rank of the result; kUnknown keeps.
+  /// The shape of the result. kUnknown keeps an extent.
   explicit BroadcastTo(Extents shape) : shape_(std::move(shape)) {}
   const Extents& shape() const { return shape_; }
   Extents result_extents(std::span<const index_t> in) const override;
@@ -118,8 +118,8 @@ class BroadcastTo final : public Declared<BroadcastTo, ViewOp> {
   Extents shape_;
 };
 
-/// Inputs w and x of one rank: w stretched to the extents of x, of which nothing else matters. A
-/// view when the extents of x are known in the graph, else a copy.
+/// Inputs w and x of one rank: w stretched to the extents of x, whose elements are not used. A view
+/// if the extents of x are known in the graph, else a copy.
 class BroadcastLike final : public Declared<BroadcastLike> {
  public:
   Apply make_node(std::span<const Variable> inputs) const override;

@@ -26,7 +26,7 @@ class Strided final : public Declared<Strided, ViewOp> {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   void run(RunContext& context) const override;
-  /// May several elements lie at one address?
+  /// True if several elements may lie at one address.
   bool overlaps_itself() const;
   /// The bytes from the first to behind the last element, relative to the start of the array.
   std::pair<index_t, index_t> reach() const;
@@ -44,8 +44,8 @@ class Strided final : public Declared<Strided, ViewOp> {
   index_t offset_;
 };
 
-/// The adjoint: a 1-D array of n elements of a dtype, zero but for the sums of what lies at one
-/// address.
+/// The adjoint: a 1-D array of n elements of a dtype with the sums of the elements at one address,
+/// and 0 elsewhere.
 class StridedAdjoint final : public Declared<StridedAdjoint> {
  public:
   StridedAdjoint(DType dtype, index_t n, Strides strides, index_t offset)

@@ -8,9 +8,7 @@ namespace palimpsest::ops {
 
 /// An op of one input that shows its elements in another arrangement and computes nothing.
 ///
-/// Aliases  view_map {0: {0}}. Run all the same, it copies: that is what happens where strides
-/// allow
-///          no view
+/// Aliases  view_map {0: {0}}. If strides do not allow a view, it runs and copies
 class ViewOp : public Op {
  public:
   Apply make_node(std::span<const Variable> inputs) const override;

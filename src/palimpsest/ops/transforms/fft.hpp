@@ -38,8 +38,8 @@ Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options = {
 /// Cost     half that of fft if n is even and at most 8,192
 /// Errors   DTypeError: complex input
 Variable rfft(const Variable& x, const Axes& axes = {-1}, FftOptions options = {});
-/// The real array of n elements along the last of the axes whose rfft this is. What it has as
-/// imaginary part where a real array has none is ignored.
+/// The real array of n elements along the last of the axes that has this rfft. Imaginary parts are
+/// ignored where the rfft of a real array has none.
 Variable irfft(const Variable& y, index_t n, const Axes& axes = {-1}, FftOptions options = {});
 
 /// Rotated so that the first element comes to floor(n/2) along the axes (all, unless given), and

@@ -35,7 +35,7 @@ using InterpolationKernel = std::variant<KaiserBessel, Spline>;
 enum class PadMode { circular, zero };
 
 struct InterpolateOptions {
-  /// Of the kernel, in grid units.
+  /// Width of the kernel, in grid units.
   PerAxis width = 4.0;
   InterpolationKernel kernel = KaiserBessel{};
   /// 1: the product of the kernels of the axes; 2: the kernel of the distance.
@@ -49,7 +49,7 @@ enum class NufftScale { ortho, none };
 
 struct NufftOptions {
   LocsUnit units = LocsUnit::cycles;
-  /// Of the exponent: -1 or +1.
+  /// Sign of the exponent: -1 or +1.
   int sign = -1;
   NufftScale scale = NufftScale::ortho;
   /// Accuracy wanted, instead of a width.
@@ -57,7 +57,7 @@ struct NufftOptions {
   /// Padded size over size; default 1.25, with eps 2 where 1.25 is not enough, for the kernel
   /// or for rounding errors.
   std::optional<double> oversamp = {};
-  /// Of the kernel, in units of the padded grid; default 4.
+  /// Width of the kernel, in units of the padded grid; default 4.
   std::optional<PerAxis> width = {};
   /// Shape of the kernel; default pi sqrt((w/os)^2 (os - 1/2)^2 - 0.8).
   std::optional<PerAxis> beta = {};
@@ -84,7 +84,7 @@ namespace ops {
 ///          "locs": a gradient with respect to locs
 /// Cost     points w^D per batch entry; points are sorted each time. See run_interpolate
 Variable interpolate(const Variable& x, const Variable& locs, InterpolateOptions options = {});
-/// Its adjoint, gridding onto a grid of this size.
+/// The adjoint of interpolate: gridding onto a grid of this size.
 Variable interpolate_adjoint(const Variable& y, const Variable& locs, const Extents& grid_size,
                              InterpolateOptions options = {});
 
@@ -99,7 +99,7 @@ Variable interpolate_adjoint(const Variable& y, const Variable& locs, const Exte
 /// Source   Fessler & Sutton 2003, doi:10.1109/TSP.2002.807005; Beatty, Nishimura & Pauly 2005,
 ///          doi:10.1109/TMI.2005.848376
 Variable nufft(const Variable& x, const Variable& locs, NufftOptions options = {});
-/// Its exact adjoint, for images of this size.
+/// The exact adjoint of nufft, for images of this size.
 Variable nufft_adjoint(const Variable& y, const Variable& locs, const Extents& image_size,
                        NufftOptions options = {});
 

@@ -24,10 +24,10 @@ struct NufftGeometry {
   GriddingSpec spec_for_given_apodization() const;
 
   Extents image, padded;
-  /// That was asked for or follows from eps; padded sizes may be larger.
+  /// The given ratio, or the one that follows from eps; padded sizes may be larger.
   double oversamp = 1;
   GriddingSpec spec;
-  /// Of the whole transform, per axis.
+  /// Scale of the whole transform, per axis.
   std::array<double, 3> axis_scale{1, 1, 1};
 };
 
