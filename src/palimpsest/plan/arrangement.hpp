@@ -8,9 +8,8 @@
 
 namespace palimpsest {
 
-/// Chooses order, lanes and offsets for a plan whose steps are in the graph's order, and repeats
-/// steps where the budget asks for that. `is_kept`, per buffer: is it looked at after the last
-/// step?
+/// Chooses order, lanes and offsets for a plan with steps in the graph's order, and repeats steps
+/// if the budget requires it. `is_kept`, per buffer: true if it is read after the last step.
 void arrange(Plan& plan, std::vector<bool> is_kept, const PlanRequest& request);
 
 }  // namespace palimpsest

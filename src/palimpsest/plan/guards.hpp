@@ -35,7 +35,7 @@ class Branches {
   const Branch& operator[](int branch) const { return list_[static_cast<std::size_t>(branch)]; }
   /// The branch of this ifelse; -1 if it has no steps.
   int find(const Apply& node, bool when) const;
-  /// Is `inner` the branch `outer` or within it? Everything is within -1.
+  /// True if `inner` is the branch `outer` or lies within it. Everything is within -1.
   bool is_within(int inner, int outer) const;
   /// The innermost branch that both are within.
   int around(int a, int b) const;

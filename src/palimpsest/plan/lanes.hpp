@@ -39,8 +39,8 @@ LaneSchedule in_one_lane(std::span<const int> order);
 /// Source  Graham 1969 (doi:10.1137/0117039)
 LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes);
 
-/// Of what each step needs (lower numbers; its predecessor in its lane included), the least that
-/// implies the rest.
+/// The least waits of each step that imply all its needs. Needs are steps with lower numbers,
+/// including its predecessor in its lane.
 std::vector<std::vector<int>> least_waits(std::span<const std::vector<int>> needs,
                                           std::span<const int> lane, int n_lanes);
 

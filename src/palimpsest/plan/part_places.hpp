@@ -58,17 +58,17 @@ std::optional<Layout> slice_for(const Apply& node, std::size_t input, const Layo
 /// express it.
 std::optional<Layout> layout_in(const PartPlace& place, const Layout& slice);
 
-/// May two indices show one element? Never false when they do.
+/// True if two indices may show one element. Never false when they do.
 bool may_overlap_itself(const Layout& layout);
 
-/// Do two layouts of one array name the same bytes for each element?
+/// True if two layouts of one array name the same bytes for each element.
 bool are_same_bytes(const Layout& a, const Layout& b);
 
 /// A plan with its steps in the graph's order, before anything is placed in the arena.
 struct LaidOut {
   const Plan& plan;
-  std::span<const Variable> makers;  // per buffer: what a step made it for; undefined: nothing
-  const std::vector<bool>& is_kept;  // per buffer: is it read after the last step?
+  std::span<const Variable> makers;  // per buffer: the variable that it was made for, or undefined
+  const std::vector<bool>& is_kept;  // per buffer: true if it is read after the last step
   std::span<const Apply> order;      // of the graph's nodes
   bool keeps_bits = false;           // see PlanRequest
 };

@@ -28,7 +28,7 @@ struct Packing {
   index_t height = 0;
 };
 
-/// Counts work and says when there is no more of it. A step takes a few nanoseconds.
+/// Counts the work that is left. A step takes a few nanoseconds.
 class Effort {
  public:
   explicit Effort(std::uint64_t steps) : left_(steps) {}

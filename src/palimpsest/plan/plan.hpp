@@ -62,7 +62,7 @@ struct PlannedStep {
   index_t new_bytes = 0;                           // results and scratch with a place of their own
   index_t in_place_bytes = 0;                      // results in memory that is overwritten
   index_t work = 1;                                // elements of its biggest input or output
-  bool is_repeated = false;                        // computes again what an earlier step did
+  bool is_repeated = false;                        // repeats the computation of an earlier step
   int lane = 0;                                    // the steps of a lane run one after the other
   /// Earlier steps that must be done before it, in a plan of several lanes; steps that these wait
   /// for are left out. Among them are the last readers of the values that were in its memory
@@ -86,7 +86,7 @@ struct BufferPart {
 
 /// Way of an output or update out of the buffer where its value lies.
 enum class Handover {
-  own,      // the buffer's Storage itself; nobody else gets it
+  own,      // the buffer's Storage itself, with no other owner
   keep,     // an update that has happened in the container's own memory
   clone,    // a lazy clone
   compact,  // a dense copy: a small view must not keep a big buffer
@@ -114,8 +114,8 @@ struct Plan {
   std::vector<Variable> constants;
   std::vector<Delivery> outputs;
   std::vector<Delivery> updates;
-  /// The op, if any, whose elements decide what extents there are. Then this plan is empty: the
-  /// program runs in stages, each of which has a plan of its own once its extents are known.
+  /// The op, if any, with elements that decide extents. Then this plan is empty: the program runs
+  /// in stages, and each stage has a plan of its own once its extents are known.
   std::string run_time_extents;
   /// Refused in-place candidates: node, input and kind of refusal.
   std::vector<std::string> refused_in_place;
@@ -158,7 +158,7 @@ struct Plan {
   /// before, and the reason why they were free.
   std::string to_string() const;
   std::string to_json() const;
-  /// A picture of the arena: which buffer lies where, from which step to which.
+  /// A picture of the arena: the place and the steps of each buffer.
   std::string to_svg() const;
   /// The step at which most bytes of the arena are live, the first of them; -1 without steps.
   int peak_step() const;

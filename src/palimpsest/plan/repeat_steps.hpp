@@ -16,8 +16,8 @@ struct Repetition {
   int first_late = 0;  // the first step of its later users
 };
 
-/// The cheap steps whose results lie idle at step `full`, biggest first: steps whose inputs are
-/// never overwritten.
+/// The cheap steps with results that are idle at step `full`, biggest first. The inputs of these
+/// steps are never overwritten.
 std::vector<Repetition> repetitions_at(const Plan& plan, const std::vector<bool>& is_kept,
                                        int full);
 

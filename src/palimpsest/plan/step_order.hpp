@@ -25,11 +25,11 @@ struct OrderProblem {
 /// The largest sum of live bytes when the steps run in that order.
 index_t peak_of(const OrderProblem& problem, std::span<const int> order);
 
-/// An order with a low peak: the lowest there is for few steps (16, or more when their constraints
-/// leave little choice) and for trees, in which each step's result is read by one other; else the
-/// best of a beam search. Never one with a higher peak than the given order, which is returned when
-/// nothing lower is found. Deterministic. `effort` multiplies what the searches look at; at 1 the
-/// exact one is short where no order could save another 1 KiB.
+/// An order with a low peak: the lowest for few steps (16, or more when their constraints leave
+/// little choice) and for trees, in which each step's result is read by one other; else the best of
+/// a beam search. Never one with a higher peak than the given order, which is returned when no
+/// lower one is found. Deterministic. `effort` multiplies the work of the searches; at 1 the exact
+/// search is short if no order could save another 1 KiB.
 ///
 /// Source  Liu 1987 (doi:10.1137/0608031) for trees
 std::vector<int> low_peak_order(const OrderProblem& problem, double effort = 1);

@@ -20,13 +20,13 @@ namespace palimpsest {
 /// Cost  O(log n) for n rows, columns, or blocks of an array
 class TakenSlices {
  public:
-  /// Have all slices so far no byte in common with this one? A test against very many says no.
-  /// `whole` is the type of the array.
+  /// True if no slice so far has a byte in common with this one. False after a test against very
+  /// many. `whole` is the type of the array.
   bool is_apart(const Layout& slice, const TensorType& whole) const;
   void add(const Layout& slice);
 
  private:
-  // The slices whose remainders have one divisor, by the first remainder and the first byte.
+  // The slices with remainders of one divisor, by the first remainder and the first byte.
   struct Group {
     struct Slice {
       index_t end;  // behind the last byte
