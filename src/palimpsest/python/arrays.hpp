@@ -18,19 +18,19 @@ Kind kind_named(nb::handle name);
 /// The kind of results for arguments of a kind, unless config.returns says another one.
 Kind kind_returned(Kind of_arguments);
 
-/// True for what import() takes as an array: no numbers and lists of them.
+/// True for an object that import() takes as an array; false for numbers and lists of them.
 bool is_array(nb::handle object);
 
-/// The memory of an array, as a tensor: no copy, unless there is no tensor that shows it (another
-/// byte order, unaligned addresses, strides that are no multiple of the item); such copies are
-/// counted in import_copies().
+/// The memory of an array, as a tensor. Copies only if no tensor can show it (another byte order,
+/// unaligned addresses, strides that are not multiples of the item); these copies are counted in
+/// import_copies().
 ///
 /// Aliases  foreign memory, read-only if the array says so; the array lives as long as the tensor.
-///          What this library exported comes back as a view of the Storage that it left
+///          An array that this library exported comes back as a view of its Storage
 /// Errors   DTypeError: float16, strings, objects, ..; TypeError: masked and sparse arrays, data
 ///          frames; ValueError "cannot be used in place": it must copy, and may_copy is false
 Tensor import_array(nb::handle object, bool may_copy = true);
-/// That of an object of class Tensor, null for others.
+/// The tensor of an object of class Tensor; null for other objects.
 const Tensor* tensor_in(nb::handle object);
 /// The memory of an array that will be written; `who` begins errors.
 Tensor writable_array(nb::handle object, const char* who);
@@ -38,7 +38,7 @@ Kind kind_of(nb::handle object);
 /// Copies that import_array() made so far.
 std::uint64_t import_copies();
 
-/// Gives up what is known of classes: when the interpreter ends.
+/// Drops the knowledge of classes when the interpreter ends.
 void forget_classes();
 
 /// An array, a number or a list of numbers. Numbers of Python are weak, those of NumPy are not.
@@ -49,8 +49,8 @@ Value argument_of(nb::handle object, bool is_lent, Kind& kind);
 
 /// The result of a call, as an array of a kind: numpy for numbers.
 ///
-/// Aliases  writable, and shows no other tensor: what is shared with a lazy clone is copied before.
-///          The memory stays where it is while the array lives
+/// Aliases  writable, and shares no memory with another tensor: memory shared with a lazy clone is
+///          copied before. The memory stays in place while the array lives
 nb::object export_array(Tensor&& result, Kind kind);
 /// Over the memory of this very tensor. Data that are shared with a lazy clone are copied first,
 /// and lazy clones that are made while the array lives are copies.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what all bindings share. A C++ type of the library stands in the signature of a bound
-// function as it stands in C++; From<T> makes it of any Python object that may be meant, when the
-// function is called, so that what is wrong is said in the words of the library.
+// Internal: common parts of all bindings. The signature of a bound function has C++ types of the
+// library. From<T> makes them from Python objects when the function is called, so that errors have
+// the texts of the library.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -45,9 +45,9 @@ class Global {
   T* made_ = nullptr;
 };
 /// Calls `drop` when Python takes the module apart, after the exit handlers: no other thread runs
-/// code of Python then. What holds types or functions of this module is given up there.
+/// code of Python then. Holders of types or functions of this module release them there.
 void at_end(void (*drop)());
-/// The text of errors of what is used after that, by the end of some object.
+/// The text of errors about a use after that, by the end of some object.
 inline constexpr const char* kIsGone = "[palimpsest] got a call after the end of the module.";
 
 /// An object of Python as one. See at_end().
@@ -79,14 +79,14 @@ T from_python(nb::handle object) {
 std::string class_name(nb::handle object);
 /// Python's str() of an object.
 std::string str_of(nb::handle object);
-/// The text of a Python string; TypeError naming what was expected.
+/// The text of a Python string; TypeError naming the expected object.
 std::string text_of(nb::handle object, const char* expected);
 /// The value of a key of config that Python alone has; None: nothing was chosen.
 nb::handle chosen(std::string_view key);
 /// A whole number, of any type that has __index__.
 bool is_integer(nb::handle object);
 index_t integer_of(nb::handle object, const char* expected);
-/// A sequence that is no string.
+/// A sequence other than a string.
 bool is_list(nb::handle object);
 
 /// Lets the calling thread wait for the end of the process where the interpreter, which has begun
@@ -96,7 +96,7 @@ void wait_at_end();
 // Writes of torch to memory that parameters borrow are announced before.
 class Unlocked {
  public:
-  /// Has the calling thread given up the lock that it called with?
+  /// True if the calling thread has given up the lock that it called with.
   static bool is_here() { return is_unlocked; }
   Unlocked();
   ~Unlocked();
@@ -145,7 +145,7 @@ struct TypeObject {
   TensorType value;
 };
 enum class Kind : std::uint8_t;
-/// A shared variable is a Variable; values come back as what the first one was.
+/// A shared variable is a Variable. Its values come back as the kind of its first one.
 struct SharedObject : VariableObject {
   SharedObject(SharedVariable variable, Kind of);
   SharedVariable shared;
@@ -157,8 +157,8 @@ struct ParameterObject : VariableObject {
       : VariableObject{of.present() ? of.var() : Variable()}, parameter(of) {}
   Parameter parameter;
 };
-/// A mode of an argument, or the name of one. `held`: its callbacks of Python, which it refers to
-/// weakly, so that the garbage collector sees who keeps them.
+/// A mode of an argument, or the name of one. `held`: its callbacks of Python. The mode refers to
+/// them weakly; `held` shows their owner to the garbage collector.
 struct GivenMode {
   Mode value;
   std::vector<nb::object> held = {};
@@ -289,7 +289,7 @@ template <class T>
 constexpr auto kResultName<std::vector<T>> =
     nb::detail::const_name("list[") + kResultName<T> + nb::detail::const_name("]");
 
-/// An object of Python whose type signatures show: `Shown<"NamedLinop | Variable">`.
+/// An object of Python with its type in signatures: `Shown<"NamedLinop | Variable">`.
 template <std::size_t N>
 struct Text {
   consteval Text(const char (&given)[N]) { std::copy_n(given, N, text); }

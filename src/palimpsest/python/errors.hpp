@@ -11,7 +11,7 @@ namespace palimpsest::python {
 /// Adds to `__notes__`, which Python shows from 3.11 on.
 void add_note(nb::python_error& error, nb::handle note);
 
-/// A message whose advice, "Try ..", is written as a user of Python would write it.
+/// A message with its advice, "Try ..", in the syntax of Python.
 std::string in_python(const std::string& message);
 
 }  // namespace palimpsest::python

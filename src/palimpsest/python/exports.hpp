@@ -10,7 +10,7 @@ namespace palimpsest::python {
 /// Rights of the arrays that show exported memory.
 enum class Access : std::uint8_t {
   read,
-  /// The memory stays where it is, and lazy clones of it are copies.
+  /// The memory stays in place, and lazy clones of it are copies.
   write,
   /// Lent for a time: by a function until its next call, to a step while it runs. Memory that comes
   /// back is taken for that of others.
@@ -29,7 +29,7 @@ class ExportedMemory {
   const Tensor& tensor() const { return tensor_; }
   /// The description for NumPy, as a capsule that refers to `self`.
   nb::object array_struct(nb::handle self) const;
-  /// Of a step that fails: the arrays stay readable.
+  /// Keeps the arrays of a failing step readable.
   void outlive_step();
 
  private:

@@ -46,7 +46,7 @@ namespace palimpsest::python {
   X(copies)                           \
   X(visible)
 
-/// Called before the families. What at_end() is told is called when this module goes.
+/// Called before the families. Runs the functions given to at_end() when this module goes.
 void begin_and_end_with(nb::module_& m);
 
 #define PALIMPSEST_DECLARE_FAMILY(name) void bind_##name(nb::module_& m);

@@ -32,7 +32,7 @@ struct Fields;
     }                                \
   };
 
-/// Two aggregates whose fields are keywords of one function.
+/// Two aggregates with fields that are keywords of one function.
 template <class A, class B>
 struct Both {
   A first;
@@ -160,12 +160,12 @@ T value_of_keyword(nb::handle object, const char* name) {
   }
 }
 
-/// The keywords of one call. Each is taken once; what is left over is refused.
+/// The keywords of one call. Each is taken once; keywords that are left over are refused.
 class KeywordReader {
  public:
   explicit KeywordReader(nb::kwargs given) : given_(std::move(given)) {}
 
-  /// None stands for the absent value of an optional, and for the default of any other field.
+  /// Reads a value. None stands for an absent optional, and for the default of any other field.
   template <class T>
   void operator()(const char* field, T& option) {
     const char* const name = keyword_of(field);
@@ -182,7 +182,7 @@ class KeywordReader {
   }
   /// Not valid where the keyword was not given.
   nb::object find(const char* name);
-  /// TypeError naming what is left over, and all that there is.
+  /// TypeError naming the keywords that are left over, and all known ones.
   void expect_none_left(const char* who) const;
 
  private:

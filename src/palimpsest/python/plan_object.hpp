@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: plans as objects, and what budgets are written as.
+// Internal: plans as objects, and texts of budgets.
 #pragma once
 
 #include <memory>

@@ -24,9 +24,10 @@ struct FunctionObject {
   std::vector<nb::object> held = {};
 };
 
-/// The slot of calls, without what a bound method does besides: that takes as long as a short call.
+/// The slot of calls, without the other work of a bound method, which takes as long as a short
+/// call.
 PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named);
-/// The first argument has what is written into.
+/// The first argument holds the arrays to write into.
 void call_into(const FunctionObject& self, nb::args positional, nb::kwargs named);
 /// Results in a list, as a call gives them back.
 nb::object formed(const FunctionObject& self, nb::list results);

@@ -19,7 +19,8 @@ struct NdArray {
   int flags;
 };
 
-/// Are arrays laid out like this? Asked once, by arrays that also say what they are.
+/// True if arrays have this layout. Asked once, with arrays that also have an interface to compare
+/// with.
 bool knows_ndarray();
 /// The dtype of elements in the order of this machine; none where only NumPy can tell.
 std::optional<DType> element_dtype(const NdArray& array);

@@ -7,11 +7,11 @@
 
 namespace palimpsest::python {
 
-/// `kind`: what b was, and so what x is.
+/// `kind`: the kind of array of b, and so of x.
 struct ResultObject {
   SolveResult result;
   Kind kind;
-  nb::object A = {}, b = {};  // of a DataArray b: what x has its labels from
+  nb::object A = {}, b = {};  // for a DataArray b: the source of the labels of x
 };
 
 }  // namespace palimpsest::python
