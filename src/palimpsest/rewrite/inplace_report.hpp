@@ -13,7 +13,7 @@ struct InplaceRefusal {
   std::string body;  // `Loop 0`, where the node is in the body of a loop: its number in the graph
   std::string node;  // the op of the node
   int input = 0;     // its position; -1: several at once
-  std::string variable;  // what the input was
+  std::string variable;  // the variable of the input
   /// The fault that overwriting it would have been; `none`: it is part of a bigger buffer, which
   /// the result would have kept alive.
   InconsistencyKind kind = InconsistencyKind::none;

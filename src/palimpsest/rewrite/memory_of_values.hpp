@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: in whose memory the values of a graph lie, as far as the in-place passes want to know.
+// Internal: the memory in which the values of a graph lie, for the in-place passes.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,10 @@ class MemoryOfValues {
   const VariableNode* root(const Variable& v) { return find_root(v, roots_); }
   /// Bytes; unknown extents count as a thousand.
   static double bytes(const Variable& v);
-  /// Is the node, at this place of the order, the last that reads memory of v?
+  /// True if the node, at this place of the order, is the last that reads memory of v.
   bool is_last_reader(const Variable& v, std::size_t place);
-  /// Does v show a part of a buffer that would not live as long as `result`, if that lay apart?
+  /// True if v shows a part of a buffer that could be freed before `result`, if `result` lay
+  /// elsewhere.
   bool would_keep_more(const Variable& v, const Variable& result);
   /// An output that had memory of its own has been put in place.
   void replaced(const Variable& old, const Variable& with);

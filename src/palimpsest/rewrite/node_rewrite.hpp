@@ -35,26 +35,25 @@ struct NodeRewrite {
   /// Looks at a node of the graph and returns variables that compute the same. It builds new
   /// applications and changes nothing.
   std::function<Replacements(const FunctionGraph&, const Apply&)> apply;
-  /// Do the replacements overwrite something? Then it runs at position 49.5 or later.
+  /// True if the replacements overwrite something: the rewrite then runs at position 49.5 or later.
   bool introduces_destroyers = false;
 };
 
 /// In which order the nodes are visited.
 enum class WalkOrder { inputs_first, outputs_first };
 
-/// Visits every node that the graph has now once and applies the first of the rewrites that has
-/// something to replace. What a replacement brings along is not visited.
+/// Visits every node of the present graph once and applies the first of the rewrites that has a
+/// replacement. New nodes of a replacement are not visited.
 ///
-/// Contract  a replacement is validated; one that is refused leaves no trace and is counted.
-///           Names, tags and stack traces of what is replaced pass to what replaces it; a variable
-///           that must not be overwritten is never replaced by one that may
+/// Contract  a replacement is validated; a refused one leaves no trace and is counted. Names, tags
+///           and stack traces pass from the old variable to its replacement; a variable that must
+///           not be overwritten is never replaced by one that may
 /// Errors    ValueError: a rewrite returned another number of variables than the node has outputs;
 ///           TypeError, CycleError, MissingInputError: as FunctionGraph::replace
 RewriteResult walk(FunctionGraph& graph, std::span<const NodeRewrite> rewrites,
                    WalkOrder order = WalkOrder::inputs_first);
 
-/// Visits nodes, their replacements and the neighbours of these, until there is nothing left to
-/// replace.
+/// Visits nodes, their replacements and the neighbours of these, until nothing can be replaced.
 /// Errors  as walk(); InternalError: it does not come to an end
 RewriteResult walk_to_fixed_point(FunctionGraph& graph, std::span<const NodeRewrite> rewrites);
 

@@ -13,8 +13,8 @@
 
 namespace palimpsest {
 
-/// The op, if it is of this class. Passes ask this of every node, again and again: what nothing can
-/// derive from is compared, which costs less than a cast.
+/// The op, if it is of this class. Passes ask this of every node, again and again: for a final
+/// class the type is compared, which costs less than a cast.
 template <class T>
 const T* op_as(const Op& op) {
   if constexpr (std::is_final_v<T>) {
@@ -41,12 +41,12 @@ bool is_plain(const Variable& v, ScalarOp op);
 
 /// The value of a constant of one element, looked for through ExpandDims, Squeeze and Reshape.
 std::optional<std::complex<double>> scalar_value(const Variable& v);
-/// Is it the constant of one element, or not a constant at all? NaN is no number.
+/// True if v is a constant of one element with this value.
 bool is_number(const Variable& v, double value);
-/// The same number, sign of zero included.
+/// The same number, with the same sign of zero.
 bool is_exactly(const Variable& v, double value);
 
-/// Is `node` all that reads v, and v no output?
+/// True if only `node` reads v, and v is not an output.
 bool only_reader_is(const FunctionGraph& graph, const Variable& v, const Apply& node);
 /// v is computed in the graph, by a node that only `node` needs.
 bool is_private_to(const FunctionGraph& graph, const Variable& v, const Apply& node);
@@ -60,7 +60,7 @@ Variable number_like(double value, const Variable& like);
 
 bool is_real_floating(const Variable& v);
 
-/// Is this an array that a step makes, not a view of an input of the graph?
+/// True if a step makes this array; false for a view of an input of the graph.
 bool is_computed(Variable v);
 
 }  // namespace palimpsest

@@ -40,7 +40,7 @@ struct Rewrite {
   /// Words by which modes choose; the name is one, and so is `all`.
   std::set<std::string> tags;
   std::function<RewriteResult(FunctionGraph& graph, const RewriteHints& hints)> run;
-  /// One line for people.
+  /// One line of description.
   std::string what = {};
   bool has_tag(std::string_view tag) const;
 };
@@ -64,14 +64,14 @@ struct RewriteSelection {
   /// Attached to the graph before the first pass of at least this position, and kept.
   std::vector<std::pair<double, FeatureMaker>> features = {};
 
-  /// Errors  ValueError: no name; a position below 49.5 for what overwrites something (tag
+  /// Errors  ValueError: no name; a position below 49.5 for a rewrite that overwrites (tag
   ///         `inplace`, or introduces_destroyers)
   void add(Rewrite rewrite);
   void add(NodeRewrite rewrite, double position, std::set<std::string> tags);
-  /// Would a pass of the list run?
+  /// True if a pass of the list would run.
   bool contains(const Rewrite& rewrite) const;
-  /// Is no running pass tagged `reorders`? Results are then those of the graph as it was written,
-  /// bit for bit.
+  /// True if no running pass has the tag `reorders`. Results are then those of the graph as it was
+  /// written, bit for bit.
   bool keeps_bits() const;
   /// By position; at equal positions those of the library first.
   std::vector<Rewrite> list() const;
@@ -83,7 +83,7 @@ struct RewriteProfile {
   int applied = 0;
   int refused = 0;
   double seconds = 0;
-  /// Of these, in telling whether values that are still needed would be overwritten.
+  /// Part of these seconds for checking whether needed values would be overwritten.
   double validation_seconds = 0;
   double position = 0;
 };
@@ -97,10 +97,11 @@ struct RewriteOptions {
   std::function<void(const std::string&)> trace = {};
 };
 
-/// Runs the passes that are selected, in order; those in force are added to `reports`, each pass
-/// once. Where bits are kept, operands of what rounds by layout are made dense at the end.
-/// Errors  with on_error = raise whatever a pass throws; InconsistencyError, InternalError: it left
-///         a graph behind in which a needed value is overwritten, or overwrites below position 49.5
+/// Runs the selected passes, in order; the passes in force are added to `reports`, each once. If
+/// bits are kept, operands of ops that round by layout are made dense at the end.
+/// Errors  with on_error = raise the exceptions of passes; InconsistencyError, InternalError: a
+///         pass left a graph in which a needed value is overwritten, or overwrites below position
+///         49.5
 void rewrite_graph(FunctionGraph& graph, const RewriteHints& hints,
                    const RewriteOptions& options = {},
                    std::vector<RewriteProfile>* reports = nullptr);

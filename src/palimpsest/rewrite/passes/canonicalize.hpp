@@ -6,10 +6,10 @@
 
 namespace palimpsest {
 
-/// Brings elementwise expressions into the form that later passes look for: two signs, conjugations
-/// or negations in a row go, signs move into sums and differences and out of even functions, parts
-/// of a complex number made of two parts are these parts, chains of lossless conversions are one,
-/// choices between equal values are none.
+/// Brings elementwise expressions into the form that later passes look for: drops two signs,
+/// conjugations or negations in a row, moves signs into sums and differences and out of even
+/// functions, replaces parts of a complex number made of two parts by these, joins chains of
+/// lossless conversions, and drops choices between equal values.
 ///
 /// Contract  values are unchanged, bit for bit, for NaN, infinities and both zeros too
 /// Order     to a fixed point

@@ -6,12 +6,12 @@
 
 namespace palimpsest {
 
-/// Sums of sums and products of products are looked at as one: equal terms of a sum become a
+/// Collects terms of nested sums and factors of nested products: equal terms of a sum become a
 /// multiple of one of them, numbers among terms or factors become one number.
 ///
-/// Contract  equal up to rounding. Terms that cancel stay, since infinity less itself is no number;
-///           so do numbers whose product overflows or vanishes, and what something else reads.
-///           Only expressions that get shorter are changed
+/// Contract  equal up to rounding. Terms that cancel stay, because infinity less itself is NaN; so
+///           do numbers whose product overflows or vanishes, and values with other readers. Only
+///           expressions that get shorter are changed
 /// Order     one sweep, outermost sums and products first
 RewriteResult collect_terms(FunctionGraph& graph, const RewriteHints& hints);
 

@@ -6,19 +6,19 @@
 
 namespace palimpsest {
 
-/// Let ops overwrite inputs that nobody reads afterwards; one pass per family of ops, those first
-/// whose inputs are dearest to copy: `set` and `inc`; products that are added to something;
-/// transforms; then elementwise ops, sums along an axis and the ops of users; then keys of random
-/// numbers, and these only where a shared variable is updated.
+/// Let ops overwrite inputs without later readers. One pass per family of ops, in order of the cost
+/// of a copy: `set` and `inc`; products that are added to an array; transforms; then elementwise
+/// ops, sums along an axis and the ops of users; then keys of random numbers, these only if a
+/// shared variable is updated.
 ///
-/// Contract  every replacement is validated against the whole graph; one that would let a reader
-///           see an overwritten value, or touch a constant, a protected input or an output, is
-///           refused, noted in hints.refusals, and leaves no trace. A part of a buffer is left
-///           alone where its new value would keep the whole alive, so that no peak of memory grows
+/// Contract  every replacement is validated against the whole graph. A replacement that would let a
+///           reader see an overwritten value, or touch a constant, a protected input or an output,
+///           is refused, noted in hints.refusals, and leaves no trace. A part of a buffer stays if
+///           its new value would keep the whole alive, so that no peak of memory grows
 /// Order     one sweep in topological order. All inputs that the op could overwrite at once, then
-///           one of them: that in the memory of a shared variable whose new value this is; that in
-///           such memory where a later step is to make the new value; the biggest; what nobody
-///           reads later; the leftmost
+///           one of them, in this order: an input in the memory of a shared variable that gets this
+///           new value; one in such memory that a later step will use for the new value; the
+///           biggest; one without later readers; the leftmost
 int run_updates_in_place(FunctionGraph& graph, const RewriteHints& hints);
 int run_products_in_place(FunctionGraph& graph, const RewriteHints& hints);
 int run_transforms_in_place(FunctionGraph& graph, const RewriteHints& hints);

@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// Two elementwise steps with sums, of which the second one alone reads arrays of the first one, by
-/// stencils that do not wrap around, become one: these arrays are in cache only.
+/// Joins two elementwise steps with sums if only the second one reads arrays of the first, by
+/// stencils that do not wrap around. These arrays are then in cache only.
 ///
 /// Contract  equal bit for bit
 /// Order     one sweep, after stencils have become filters of the steps that read them

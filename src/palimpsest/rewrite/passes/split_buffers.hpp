@@ -6,12 +6,11 @@
 
 namespace palimpsest {
 
-/// Gives every step that could overwrite the result of a cheap op, such as alloc, a result of its
-/// own to overwrite: making it again costs less than copying it, and takes no more memory than the
-/// copy.
+/// Gives each step that could overwrite the result of a cheap op, such as alloc, its own result to
+/// overwrite. Repeating the op costs less than copying, and takes no more memory than the copy.
 ///
-/// Contract  values are unchanged, bit for bit; outputs, what must not be overwritten, and readers
-///           that could not write stay with the first result
+/// Contract  values are unchanged, bit for bit; outputs, protected values, and readers that could
+///           not write stay with the first result
 /// Order     one sweep in topological order
 RewriteResult split_buffers(FunctionGraph& graph, const RewriteHints& hints);
 
