@@ -22,7 +22,7 @@ struct GivenArgument {
 /// The value of one graph input during a call.
 struct BoundInput {
   const Tensor* tensor = nullptr;
-  bool is_private = false;    // made for this call: nobody else sees it
+  bool is_private = false;    // made for this call: no other owner
   bool is_container = false;  // the container's own memory
   bool will_be_copied = false;
   bool meets_destination = false;            // of call_into
@@ -47,13 +47,13 @@ class MadeTensors {
   std::vector<Tensor> list_;
 };
 
-/// One call, on the stack of the caller. In this order, so that everything that can fail comes
-/// before the first step that overwrites a container:
+/// One call, on the stack of the caller. Everything that can fail comes before the first step that
+/// overwrites a container, in this order:
 ///  1. bind: values are matched with inputs and filtered
 ///  2. hold: containers, and those that their values are derived from, are locked in the order of
-///     their ids, so that all values are those of one moment. Those that are only read are lazily
-///     cloned and released; those that are updated are held until the end
-///  3. protect: what the plan overwrites although others may look at it is copied
+///     their ids, so that all values are those of one moment. Read containers are lazily cloned and
+///     released; updated ones are held until the end
+///  3. protect: overwritten inputs that others may see are copied
 ///  4. plan, budget, a frame that no value of the call reaches, memory for the results
 ///  5. the steps
 ///  6. results are handed over and new values committed together
@@ -87,7 +87,7 @@ class Call {
   void check_nothing_missing() const;
   void filter_arguments();
 
-  // Of the cells whose bytes in is_held_ say so.
+  // The held cells, marked in is_held_.
   class HeldCells final : public HeldScope {
    public:
     explicit HeldCells(const Call& call) : call_(call) {}
@@ -162,11 +162,11 @@ class Call {
   HeldCells held_cells_{*this};
   SmallVector<char, 8> is_apart_;              // per destination: no value of the call meets it
   SmallVector<ResultCopy, 32> result_copies_;  // per result, then update
-  // Of the finder, per input and destination; kNotSearched: it meets nothing.
+  // Numbers in the finder, per input and destination; kNotSearched: it meets nothing.
   static constexpr std::uint32_t kNotSearched = ~std::uint32_t{0};
   SmallVector<std::uint32_t, 32> number_of_;
   SmallVector<std::uint32_t, 32> searched_;  // the inputs and destinations behind the numbers
-  bool copies_any_ = false;   // an input is not what was given, or not the container's own memory
+  bool copies_any_ = false;   // an input is a copy of its argument or of a container's value
   bool is_planning_ = false;  // nothing will be updated: hold all as readers do
   CallReport report_;
   index_t allocated_ = 0;  // for results, at this call

@@ -56,7 +56,7 @@ class HeldScope {
   /// In the child: Container::keep_hold of all that it holds.
   virtual void keep_in_child() const noexcept = 0;
 
-  /// Has the calling thread entered any?
+  /// True if the calling thread has entered one.
   static bool any_here() { return newest_ != nullptr; }
   static bool holds_here(const Container& container);
   static void keep_all_in_child() noexcept;
@@ -80,8 +80,8 @@ class Derivation {
   virtual ~Derivation() = default;
   /// The containers that it reads, each once.
   virtual std::span<const std::shared_ptr<Container>> sources() const = 0;
-  /// Was the present value computed from the present values of the sources? Never waits for a
-  /// thread that may wait for a container.
+  /// True if the present value was computed from the present values of the sources. Never waits for
+  /// a thread that may wait for a container.
   virtual bool is_fresh() const = 0;
   /// The value for these values of the sources; locks no container.
   virtual Tensor value_for(std::span<const Tensor> source_values) const = 0;
@@ -93,8 +93,8 @@ class Derivation {
 ///
 /// Invariants
 ///  1. The value fits type(), and its elements do not overlap one another.
-///  2. Two containers never hold one Storage, nor does one hold that of a frame, whatever was
-///  borrowed.
+///  2. Two containers never hold one Storage, nor does one hold that of a frame, even for borrowed
+///     values.
 ///  3. version() rises whenever the value may have changed.
 /// Threads  all members may be called concurrently. A container that the calling thread holds
 ///          already (from within modify() or a step of a function) is a StateError
@@ -173,7 +173,7 @@ class Container : public Attachment, public std::enable_shared_from_this<Contain
   const Tensor& held_value() const { return value_; }
   Tensor& held_value() { return value_; }
   /// Stores without checks and counts a version; never fails. The caller holds it exclusively and
-  /// gives a Storage that nobody else has, claimed for this container.
+  /// gives a Storage without another owner, claimed for this container.
   void commit(Tensor&& value) noexcept;
   void count_version() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
 

@@ -28,7 +28,7 @@ class DebugValue {
             {data_->strides.data(), data_->strides.size()}};
   }
   index_t numel() const;
-  /// Stores the elements, whatever is there.
+  /// Stores the elements; the view may hold any bytes.
   void write(const MutableView& view) const;
   bool same_bits(const DebugValue& other) const;
   /// `float64 (3,): min 0, max 2, mean 1, 0 of 3 not finite`, with the elements of a small one.
@@ -48,7 +48,7 @@ class DebugValue {
 struct Tolerance {
   /// Rounding errors of the dtype, relative to the scale; 0: bit for bit.
   double roundings = 0;
-  /// Of numbers that may have cancelled: their error is relative to this one.
+  /// Scale of numbers that may have cancelled: their error is relative to it.
   double scale = 0;
 };
 
@@ -72,7 +72,7 @@ struct Span {
   index_t first = 0;
 };
 Span span_of(const Layout& layout);
-/// Views of a layout whose first element is at `first`.
+/// A view with this layout and its first element at `first`.
 MutableView view_at(std::byte* first, const Layout& layout);
 
 }  // namespace palimpsest

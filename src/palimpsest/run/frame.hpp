@@ -23,17 +23,17 @@ class LoopFrame;
 class TaskGraph;
 
 /// Memory of one call of a plan: the arena, the buffers to exchange with containers, and the views
-/// that the kernels are given. Frames are pooled; two calls at once never share one.
+/// for the kernels. Frames are pooled; two calls at once never share one.
 ///
 /// Invariants
 ///  1. Views point into the shapes and strides of the plan, which outlives the frame.
-///  2. Between calls a frame holds no memory of a caller but what a borrowed result shows.
+///  2. Between calls a frame holds memory of a caller only if a borrowed result shows it.
 class Frame {
  public:
   enum class Arena { own, given };
   /// Allocates update buffers, and the arena unless that is given.
   Frame(const Plan& plan, Device device, Arena arena = Arena::own);
-  /// With the arena of another frame, which is idle whenever this one runs.
+  /// A frame with the arena of another frame, which is idle whenever this one runs.
   Frame(const Plan& plan, Device device, const Frame& other);
   ~Frame();
   Frame(const Frame&) = delete;
@@ -44,17 +44,17 @@ class Frame {
   /// Renews the addresses of the frame's own memory. A clone that a caller took of a borrowed
   /// result, or memory exported for writing, keeps the old bytes; the frame gets new memory.
   void refresh();
-  /// May the tensor show bytes that a call with this frame writes?
+  /// True if the tensor may show bytes that a call with this frame writes.
   bool is_reached_by(const Tensor& t) const;
   /// Sets the arena of a frame that was given none: at least arena_bytes, 64-byte aligned.
   void use_arena(std::byte* arena);
-  /// Whether pages of mapped files that a step has read are given back after it.
+  /// Whether pages of mapped files are released after the step that read them.
   void stream_files(bool value) { streams_files_ = value; }
   /// Points all views at the present bases.
   void bind();
-  /// Runs all steps, those of several lanes side by side. An exception of an op gets a note about
-  /// the step; one that is no Error becomes an OpError. Of several errors the one whose step comes
-  /// first in the graph is thrown: after an error the steps before it in the graph still run.
+  /// Runs all steps; lanes run side by side. An exception of an op gets a note about the step; one
+  /// that is not an Error becomes an OpError. Of several errors the first one in the order of the
+  /// graph is thrown: after an error the earlier steps of the graph still run.
   void run() const;
   /// As run(), and adds the seconds of each step.
   void run_measured(std::span<double> seconds) const;
@@ -63,13 +63,13 @@ class Frame {
   void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
 
   const Plan& plan() const { return plan_; }
-  /// That of the arguments.
+  /// The device of the arguments.
   Device device() const { return device_; }
-  /// That of a buffer's values.
+  /// The device of a buffer's values.
   Device device_of(const PlannedBuffer& buffer) const {
     return plan_.arenas.empty() ? device_ : buffer.device;
   }
-  /// Of all arenas.
+  /// Bytes of all arenas.
   index_t arena_bytes() const;
   /// Could a frame of this plan use this frame's arena?
   bool has_arena_for(const Plan& plan, Device device) const;
@@ -79,12 +79,12 @@ class Frame {
   /// Bytes that the frame holds.
   index_t bytes() const;
 
-  // -- what a call keeps here, so that it allocates nothing --------------------------------------
+  // -- members of a call, kept here to avoid allocations ------------------------------------------
   std::vector<Storage> output_storages;  // of the buffers that callers will own
   std::vector<Tensor> moved;             // results on another device
   /// The destination of a copied result or, counted from the end of the results, of an update.
   Tensor& copy(std::size_t i) { return in_use(copies_, i); }
-  /// The same for what is handed over.
+  /// The same for values that are handed over.
   void deliver(std::size_t i, Tensor value) { in_use(delivered_, i) = std::move(value); }
   Tensor& delivered(std::size_t i) { return delivered_[i]; }
   std::span<const Tensor> all_delivered() const { return delivered_; }
@@ -160,7 +160,7 @@ class Frame {
   std::vector<Step> steps_;
   std::vector<Guard> guards_;
   std::unique_ptr<TaskGraph> tasks_;  // of several lanes
-  std::vector<int> ranks_;            // of steps in several lanes: in what order errors count
+  std::vector<int> ranks_;            // of steps in several lanes: the order of their errors
   bool streams_files_ = false;
   const Collective* collective_ = nullptr;  // the first step that is one; null in bodies of loops
 };

@@ -15,12 +15,12 @@ namespace palimpsest {
 /// The values of a call that may lie in a frame: its arguments and where its results go.
 using FrameUsers = std::span<const Tensor* const>;
 
-/// Frames that wait for a call. A frame whose borrowed results a thread may still read is given to
-/// that thread only.
+/// Idle frames. A frame with borrowed results that a thread may still read is given to that thread
+/// only.
 class FramePool {
  public:
-  /// An idle frame of the plan that this thread may use and that none of the values reaches; null
-  /// if there is none.
+  /// An idle frame of the plan for this thread, with memory that none of the values shows; null if
+  /// there is none.
   std::unique_ptr<Frame> take(const Plan& plan, bool any_thread, FrameUsers values);
   /// A new frame of the plan.
   std::unique_ptr<Frame> make(const Plan& plan, Device device) const;
@@ -30,8 +30,8 @@ class FramePool {
   /// Frames that are given back are released.
   void set_allow_gc(bool value);
   bool allows_gc() const;
-  /// New frames use the arena of an idle one where it is large enough: for functions of which one
-  /// runs at a time.
+  /// New frames use the arena of an idle one if it is large enough: for functions that never run at
+  /// the same time.
   void share_arenas();
 
  private:

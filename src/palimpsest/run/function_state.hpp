@@ -22,7 +22,7 @@ struct FunctionState {
   /// Containers that values of `containers` are derived from and the program does not read.
   std::vector<std::shared_ptr<Container>> sources;
   std::vector<std::size_t> lock_order;  // cells by id
-  std::vector<std::size_t> derived;     // containers whose values follow from others
+  std::vector<std::size_t> derived;     // containers with values derived from others
   std::shared_ptr<FramePool> pool = std::make_shared<FramePool>();
   std::string name;
   std::shared_ptr<const std::string> title;  // the name, or `function`; results refer to it

@@ -186,7 +186,7 @@ class Results {
     if (count_ != 1) throw_several();
     return std::move(one_);
   }
-  /// Its only element, converted.
+  /// The only element of the result, converted.
   template <class T>
   T item() const {
     return tensor().item<T>();

@@ -29,13 +29,14 @@ class Mode {
   using Tags = std::set<std::string>;
 
   Mode(Base base = fast_run);
-  /// The same with something that looks at the calls.
-  /// Errors  ValueError: something does already
+  /// The same with an object that observes calls.
+  /// Errors  ValueError: the mode has one already
   Mode(const Mode& base, std::shared_ptr<const Inspection> inspection);
 
-  /// With the rewrites that have one of these tags; the last word about a tag counts.
+  /// The mode with the rewrites that have one of these tags; of including and excluding the last
+  /// call counts.
   Mode including(Tags tags) const;
-  /// Without those that have one of these tags, whatever other tags they have.
+  /// The mode without rewrites that have one of these tags.
   Mode excluding(Tags tags) const;
   /// Only those that have all of these tags.
   Mode requiring(Tags tags) const;

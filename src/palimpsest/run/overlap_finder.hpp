@@ -41,20 +41,19 @@ struct OverlapPlace {
 
 }  // namespace detail
 
-/// Tensors in the order of their storages and of their lowest bytes, so that those whose bytes may
-/// meet are found without comparing all with all. It keeps addresses: search before anything is
-/// written.
+/// Tensors in the order of their storages and of their lowest bytes: pairs that may meet are found
+/// without comparing all with all. It keeps addresses: search before the first write.
 ///
 /// Cost  O(n log n) to sort; a search: O(log n) and the tensors whose byte ranges meet. No
 ///       allocation for up to 16 tensors
 class OverlapFinder {
  public:
-  /// Its number is how many were added before.
+  /// Adds a tensor. Its number is the count of tensors added before.
   void add(const Tensor& t);
   /// After the last add().
   void sort();
-  /// Whether `accept` is true of the number of any other tensor whose byte range meets that of
-  /// `number` in one Storage, or in two of which one is foreign. Asks no more after the first.
+  /// True if `accept` is true for the number of another tensor whose byte range meets that of
+  /// `number` in one Storage, or in two of which one is foreign. Stops at the first.
   template <class Accept>
   bool any(std::size_t number, Accept accept) const {
     const Entry& e = entries_[position_[number]];

@@ -37,8 +37,8 @@ struct PlanProfile {
   index_t no_reuse_bytes = 0;
   index_t saved_by_view_bytes = 0;
   index_t saved_by_inplace_bytes = 0;
-  /// Of the last call, by the allocator: peak_bytes plus the copies that the state of the call
-  /// forced. -1 without profile_memory.
+  /// Peak of the last call, measured by the allocator: peak_bytes plus the copies that the state of
+  /// the call forced. -1 without profile_memory.
   index_t measured_peak_bytes = -1;
 };
 
@@ -60,7 +60,7 @@ struct Profile {
   /// Seconds per class of ops, per op, over all plans.
   std::map<std::string, double> seconds_by_class() const;
   std::map<std::string, double> seconds_by_op() const;
-  /// Tables for people.
+  /// Tables as text.
   std::string summary() const;
   std::string to_json() const;
 };

@@ -25,7 +25,7 @@ struct ArgumentSpec {
   Variable variable;  // as the user made it: the key for kw() and container()
   TensorType type;
   std::string name;    // the keyword; empty: none
-  int container = -1;  // whose value it has when a call gives none
+  int container = -1;  // the source of its value in calls without one
   FilterOptions filter;
   bool is_mutable = false;
   bool borrow = false;
@@ -85,8 +85,8 @@ class PlanCache {
   std::deque<Entry> entries_;  // guarded by lock_; changed in a ForkSection
 };
 
-/// A program whose extents are known only while it runs, cut into stages that are compiled one
-/// after the other. Compiling makes it; see StagedProgram.
+/// A program with extents that are known only while it runs. It is cut into stages, compiled one
+/// after the other. Made by the compiler; see StagedProgram.
 class Stages {
  public:
   struct Result {
@@ -108,7 +108,7 @@ struct StagesSlot {
 ///
 /// The graph's inputs are the arguments and then the containers; its outputs are the results and
 /// then the updates. A container that is only the default value of an argument comes last among the
-/// containers and is no input of its own.
+/// containers and has no input of its own.
 struct Program {
   FunctionGraph graph;
   std::vector<ArgumentSpec> arguments;
@@ -149,13 +149,13 @@ struct Program {
                                     : static_cast<int>(input - arguments.size());
   }
   PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
-  /// The input whose value an argument's or a container's buffer shows; -1 for other buffers.
+  /// The input that an argument's or a container's buffer shows; -1 for other buffers.
   int input_behind(const PlannedBuffer& buffer) const {
     if (buffer.kind == BufferKind::argument) return buffer.index;
     if (buffer.kind != BufferKind::container) return -1;
     return static_cast<int>(arguments.size()) + buffer.index;
   }
-  /// For signatures of which the plan says run_time_extents.
+  /// The stages, for signatures with run_time_extents in the plan.
   const Stages& staged() const;
 
  private:

@@ -41,8 +41,8 @@ class SharedShape {
 struct SharedOptions {
   std::string name = {};
   /// Use the caller's Storage itself instead of a lazy clone: a write through the caller's tensor
-  /// shows in the variable, and an update in place shows in the tensor. A hint: where it cannot be
-  /// honoured (a conversion, another device, a Storage that another variable holds) there is none.
+  /// shows in the variable, and an update in place shows in the tensor. A hint: ignored for a
+  /// conversion, another device, or a Storage that another variable holds.
   bool borrow = false;
   /// Values are neither converted nor moved.
   bool strict = false;
@@ -73,7 +73,7 @@ class SharedVariable {
   const std::shared_ptr<Container>& container_ptr() const { return container_; }
   SharedVariable clone() const;
 
-  // -- as a Variable: what builds graphs ---------------------------------------------------------
+  // -- as a Variable: functions that build graphs ------------------------------------------------
   template <class... I>
   Variable operator()(const I&... index) const {
     return variable_(index...);
@@ -117,7 +117,7 @@ class SharedVariable {
   const std::string& name() const { return container().name(); }
   /// The extent of the first axis in the graph. ValueError: it is not fixed.
   index_t length() const;
-  /// The same container?
+  /// True for the same container.
   bool is(const SharedVariable& other) const { return container_ == other.container_; }
 
   /// A lazy clone; with borrow the container's own Storage, which a later call may change.

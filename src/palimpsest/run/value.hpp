@@ -110,10 +110,10 @@ struct FilterOptions {
   std::optional<bool> allow_downcast = {};
 };
 
-/// The value as a tensor of the type: the one given where it fits, else a converted or moved copy.
+/// The value as a tensor of the type: the given one if it fits, else a converted or moved copy.
 ///
-/// Errors  TypeError: a Variable, no tensor at all, or (strict) a number; DTypeError: a conversion
-///         that is not exact; OverflowError: a number out of range; ShapeError: another rank or
+/// Errors  TypeError: a Variable, not a tensor, or (strict) a number; DTypeError: a conversion that
+///         is not exact; OverflowError: a number out of range; ShapeError: another rank or
 ///         extent; DeviceError: strict and elsewhere. Texts begin with `[who] `
 Tensor filter(const TensorType& type, const Value& value, const FilterOptions& options,
               std::string_view who);
