@@ -16,13 +16,13 @@ using Sink = std::function<void(const Tile& where, SolveResult& part)>;
 
 struct BatchesOptions {
   /// Dimensions of x along which the problem is separable and may be cut. They are the batch of
-  /// each run, whatever `solve.batch` says.
+  /// each run; `solve.batch` is ignored.
   Dims dims;
-  /// Bytes for all that is made: a run, its part of the data, and the whole x if there is no sink.
-  /// Unset: the config's budget; without one all is one run.
+  /// Limit on the bytes of a run, its part of the data, and the whole x if there is no sink. Unset:
+  /// the config's budget; without one everything is one run.
   std::optional<index_t> bytes = {};
   Sink sink = {};
-  /// Of each run; limits of time and iterations are those of one run. No checkpoints.
+  /// Options of each run; limits of time and iterations hold for one run. No checkpoints.
   SolveOptions solve = {};
 };
 
@@ -42,14 +42,14 @@ struct BatchesResult {
   index_t solvers = 0;  ///< that were compiled: runs of one shape share one
 };
 
-/// Solves a block of independent problems in as many runs as the memory needs, the largest parts
-/// that fit. Parts of one shape share a compiled solver, whose operators get the values of each
-/// part; parts of the full size run first.
+/// Solves a block of independent problems in as many runs as the memory needs, with the largest
+/// parts that fit. Parts of one shape share a compiled solver; its operators get the values of each
+/// part. Parts of the full size run first.
 ///
 /// Order    dims are cut one after the other, each down to single elements before the next
-/// Memory   b, x0 and the operators are the caller's: of b and x0 a part is copied, of the
-///          operators nothing
-/// Errors   ValueError "dims": none are given; "checkpoint": there is one; SplitError: a dimension
+/// Memory   b, x0 and the operators belong to the caller: a part of b and x0 is copied, operators
+///          are not
+/// Errors   ValueError "dims": the list is empty; "checkpoint": is set; SplitError: a dimension
 ///          along which an operator is not separable, or a proximal function with a parameter that
 ///          has axes; BudgetError: not even single elements fit; those of Solver
 BatchesResult solve_in_batches(const SolverType& type, const Problem& problem, const Tensor& b,

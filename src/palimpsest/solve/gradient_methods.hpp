@@ -22,9 +22,9 @@ struct ProximalOptions {
   /// changes L alone, and its residual is NaN. For an `.L` that may be too small; same cost. Not of
   /// pogm.
   bool backtrack = false;
-  /// Number of iterates, the last ones before max_iterations, whose mean is the result, for one
-  /// vector more: functions with random shifts then depend less on the seed. A solve that ends
-  /// earlier has the mean of those it reached, or x.
+  /// Number of the last iterates before max_iterations whose mean is the result; takes one vector
+  /// more. With random shifts the result then depends less on the seed. A solve that ends earlier
+  /// has the mean of the iterates that it reached, or x.
   int average = 1;
   PALIMPSEST_SOLVE_OPTIONS;
 };

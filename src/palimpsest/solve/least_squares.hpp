@@ -8,10 +8,11 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-// Minimize |A x - b|^2 + damp^2 |x|^2 with A and A^H apart: for operators whose normal operator is
-// not cheaper than both, or whose condition its square would hide.
+// Minimize |A x - b|^2 + damp^2 |x|^2 with A and A^H apart: for operators with a normal operator
+// that is not cheaper than both, or with a condition number whose square is too large for the
+// dtype.
 //
-// Units   those of b do not matter; damp has those of A
+// Units   b in any unit; damp in that of A
 // Cost    one A and one A^H per iteration, one A^H before; with x0 one A more
 // Errors  ValueError "damp": negative; those of Solver
 
@@ -23,7 +24,7 @@ struct CglsOptions {
 /// Conjugate gradients on the normal equations.
 ///
 /// Stops      at |A^H r - damp^2 x| <= tolerance |A^H b|
-/// Objective  half of what is minimized
+/// Objective  half of the minimized function
 /// Memory     2 vectors of x, 1 of b
 /// Source     Bjorck 1996, Numerical Methods for Least Squares Problems, section 7.4
 SolveResult cgls(const NamedLinop& A, const Tensor& b, const CglsOptions& options = {});

@@ -56,7 +56,7 @@ struct MinimizeOptions {
 /// Minimizes an objective. The automatic method: conjugate gradients without terms and h; fista
 /// with h alone, or with a single term without K; else condat_vu.
 ///
-/// Units     the functions act on x as it is: who scales the data scales lambda
+/// Units     the functions act on x itself: with scaled data scale lambda too
 /// Objective with RecordObjective::always for one N, and one K of each term, more per iteration;
 ///           with cg always, and that of conjugate_gradients()
 /// Errors    ValueError "lambda": negative; "method": one that cannot solve this; "balance";
@@ -111,9 +111,8 @@ struct PdhgOptions {
   /// h - strong |x|^2 / 2 is convex: the steps of x shrink and those of the dual variables grow, so
   /// that |x - solution| falls as 1 / iterations.
   double strong = 0;
-  /// Both steps follow the two residuals: the variable that lags behind gets longer ones, while
-  /// their product stays. Not with `strong`. For one vector
-  /// of x, of b and of each term more.
+  /// Both steps follow the two residuals: the variable that lags behind gets longer steps, and
+  /// their product stays. Not with `strong`. Takes one more vector of x, of b and of each term.
   bool adapt = false;
   PALIMPSEST_SOLVE_OPTIONS;
 };

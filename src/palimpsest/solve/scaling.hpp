@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-// Solvers work on b * 2^e, so that no sum of squares leaves the range of the dtype, whatever the
-// units of b. Powers of two change no digit: results are those of b, times 2^e.
+// Solvers work on b * 2^e, so that no sum of squares leaves the range of the dtype, for any unit of
+// b. Powers of two change no digit: results are those of b, times 2^e.
 
 /// The largest |real or imaginary part|; NaN where there is one.
 ///
@@ -20,7 +20,7 @@ double largest_part(const Tensor& x);
 double safe_norm(const Tensor& x);
 
 /// The power of two by which b is multiplied: 0 unless `largest`, its largest part, is far from 1.
-/// It leaves a start x0 in range, whose largest part is `start`; 0: there is none. `dtype`: of b.
+/// It also keeps a start x0 in range, with the largest part `start`; 0 without one. `dtype`: of b.
 int scale_exponent(double largest, double start, DType dtype);
 
 /// x *= 2^exponent, in place. False if a value left the range of the dtype.

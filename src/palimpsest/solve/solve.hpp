@@ -39,8 +39,8 @@ std::string_view name_of(Status status);
 /// One line of a solver's history.
 struct Record {
   int iteration = 0;
-  double residual = 0;   ///< what the tolerance is compared with
-  double objective = 0;  ///< what the solver minimizes; NaN where it is not known
+  double residual = 0;   ///< the number compared with the tolerance
+  double objective = 0;  ///< the minimized function; NaN if unknown
   double seconds = 0;    ///< since the start
   /// Numbers of the solver itself; its documentation names them.
   std::array<double, 4> numbers = {};
@@ -56,7 +56,7 @@ struct SolveResult {
   std::map<std::string, std::int64_t> applications;
   double seconds = 0;
   index_t peak_bytes = 0;  ///< of the plan
-  /// Of a batch: status and iterations of every element, row-major in the order of the batch.
+  /// For a batch: status and iterations of every element, row-major in the order of the batch.
   std::vector<Status> batch_status;
   std::vector<int> batch_iterations;
 };
@@ -81,7 +81,7 @@ class CancelScope {
   ~CancelScope();
   CancelScope(const CancelScope&) = delete;
   CancelScope& operator=(const CancelScope&) = delete;
-  /// Is a token of this thread's scopes cancelled?
+  /// True if a token of this thread's scopes is cancelled.
   static bool is_cancelled() noexcept;
 
  private:
@@ -119,7 +119,7 @@ struct CheckpointOptions {
   int every_iterations = 0;  ///< 0: only by time
 };
 
-/// Whether the objective is recorded where that costs applications of an operator.
+/// Choice whether the objective is recorded if that costs applications of an operator.
 enum class RecordObjective : std::uint8_t { never, automatic, always };
 
 /// The limits that every solver has; `relative` is its default tolerance, 0 switches the test off.
@@ -158,7 +158,7 @@ struct SolveOptions {
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
-/// The options that two solvers have in common. Where there is no tolerance it is 0.
+/// The options that two solvers have in common. A missing tolerance becomes 0.
 template <class To = SolveOptions, class From>
 To solve_options(const From& o) {
   To made;
@@ -196,7 +196,7 @@ struct SolvePlan {
   /// pass.
   DimMap sizes = {};
   index_t tiles = 1;
-  Plan step = {};  ///< of one iteration: what lies where, and why
+  Plan step = {};  ///< the memory plan of one iteration
 };
 
 }  // namespace palimpsest

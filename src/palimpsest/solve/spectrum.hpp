@@ -69,7 +69,7 @@ struct SvdOptions {
   index_t vectors = 0;
   /// Matrices with a side of at most this are computed whole, where the budget allows it.
   index_t dense_side = 512;
-  /// Of U and Vh, or the real one below; unset: the precision of A's parameters.
+  /// Dtype of U and Vh, or their real type; unset: the precision of A's parameters.
   std::optional<DType> dtype = {};
   PALIMPSEST_SOLVE_OPTIONS;
 };

@@ -9,12 +9,12 @@
 
 namespace palimpsest {
 
-/// A planned solve, and what it was made for: another problem of the same type, operators, numbers
-/// and data type, under the same config, is solved by the same program.
+/// A planned solve with its problem. The same program solves another problem of the same type,
+/// operators, numbers and data type, under the same config.
 ///
-/// The operator "A" of a problem keeps it, as many of them as config().function_cache allows, the
-/// latest used ones. It holds no operator while it is kept, so that it does not keep A alive. What
-/// runs is taken out: two threads never run one program.
+/// The operator "A" of a problem keeps the latest used ones, up to config().function_cache. A kept
+/// solve holds no operator, so that it does not keep A alive. A running one is taken out: two
+/// threads never run one program.
 class KeptSolve {
  public:
   /// Plans it where A keeps none. With a budget, proximal functions or operators in parts nothing

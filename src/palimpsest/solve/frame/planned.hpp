@@ -19,7 +19,7 @@ struct PlannedSolve {
 /// Config of solves with a budget: a mapped file is read a step at a time, and no steps run side by
 /// side, because those would need memory of their own.
 ConfigOverrides config_of_budgets();
-/// Have these options, or the config, a budget?
+/// True if these options, or the config, have a budget.
 bool has_budget(const SolveOptions& options);
 
 /// Errors of options for a problem that is resolved.

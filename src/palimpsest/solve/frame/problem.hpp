@@ -24,7 +24,7 @@ class Problem {
   using Ops = std::vector<std::pair<std::string, NamedLinop>>;
 
   Problem() = default;
-  /// Of data of a dense type.
+  /// A problem with data of a dense type.
   explicit Problem(TensorType b) : b_type_(std::move(b)) {}
 
   Problem& set(std::string_view name, NamedLinop A);
@@ -33,7 +33,7 @@ class Problem {
   const TensorType& b_type() const { return b_type_; }
 
   bool has_op(std::string_view name) const;
-  /// NameError: there is none.
+  /// NameError without an operator of this name.
   const NamedLinop& op(std::string_view name) const;
   const Ops& ops() const { return ops_; }
   bool has_prox(std::string_view name) const;
@@ -47,7 +47,7 @@ class Problem {
   index_t integer(std::string_view name, index_t otherwise) const;
   bool flag(std::string_view name, bool otherwise = false) const;
 
-  // -- what the driver adds ----------------------------------------------------------------------
+  // -- set by the driver ------------------------------------------------------------------------
   /// Resolves the spaces of x and b. The dtype is complex where an operator makes it so.
   /// Errors   those of applying the operators; ShapeError "batch"; SplitError: an operator or a
   ///          proximal function is not separable along a dimension of the batch
@@ -62,7 +62,7 @@ class Problem {
   Space argument_of(std::string_view prox) const;
   /// The space of numbers.
   Space numbers() const;
-  /// Is this operator there? Then it is replaced.
+  /// Replaces an operator, if it is there.
   void replace(std::string_view name, NamedLinop A);
   /// Tiles into which proximal steps are cut, along the dimensions where they can be.
   void set_tiles(DimMap sizes) { tiles_ = std::move(sizes); }

@@ -21,7 +21,7 @@ class NumberTable {
   explicit NumberTable(std::size_t batch_count) : batch_count_(batch_count) {}
   void set_names(From from, std::span<const std::string> names);
   void set_values(From from, const Tensor& packed);
-  /// Are the numbers of the step, or of the setup, of this element finite?
+  /// True if the numbers of the step, or of the setup, of this element are finite.
   bool is_finite(From from, std::size_t element) const;
   /// All numbers of the setup, for a checkpoint.
   const std::vector<double>& setup_values() const { return parts_[1].values; }
@@ -41,7 +41,7 @@ class NumberTable {
 ///
 /// Invariants
 ///  1. After the first step of each variant, step() allocates nothing.
-///  2. plan() is what start(), step() and x() take at the worst moment.
+///  2. plan() covers start(), step() and x() at the worst moment.
 ///  3. Before start() and after finish() there is no memory for the state, nor a workspace.
 class SolverProgram {
  public:

@@ -30,9 +30,9 @@ class Scope : public StateScope {
   /// The number of this iteration, counted from 1; int64, no axes.
   const Variable& iteration();
 
-  /// Applies an operator of the problem and counts it. NameError: there is none.
+  /// Applies an operator of the problem and counts it. NameError without one of this name.
   Variable apply(std::string_view op, const Variable& v);
-  /// Its adjoint, counted as "op^H".
+  /// Applies the operator's adjoint, counted as "op^H".
   Variable adjoint(std::string_view op, const Variable& v);
   /// argmin_x t g(x) + |x - v|^2 / 2 of a proximal function of the problem; t is a number.
   Variable prox(std::string_view name, const Variable& v, const Variable& t);
@@ -55,10 +55,10 @@ class Scope : public StateScope {
   /// `value` where the guards so far hold, else `otherwise`: for a part of a state that is then set
   /// as it is.
   Variable guarded(const Space& space, const Variable& value, const Variable& otherwise) const;
-  /// The new value, whatever the guards say.
+  /// The new value, even if a guard fails.
   void set_as_is(std::string_view name, const Variable& value) { StateScope::set(name, value); }
 
-  // -- what the driver reads ---------------------------------------------------------------------
+  // -- read by the driver -------------------------------------------------------------------------
   const std::vector<std::pair<std::string, Variable>>& numbers() const;
   const std::map<std::string, std::int64_t>& counts() const;
   const std::vector<std::pair<std::string, Variable>>& run_time_counts() const;

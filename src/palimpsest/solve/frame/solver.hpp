@@ -33,8 +33,8 @@ class Solver {
   /// Memory that a run takes.
   const SolvePlan& plan() const;
 
-  /// Another start, for the runs from here on.
-  /// Errors   StateError: the options have none; ShapeError, DTypeError "x0"
+  /// Sets the start of the following runs.
+  /// Errors   StateError: the options have no x0; ShapeError, DTypeError "x0"
   void set_x0(Tensor x0);
   /// Begins a run; one that goes on ends as `stopped`.
   /// Errors   ShapeError, DTypeError: b is not of the type of the problem

@@ -43,7 +43,7 @@ class Numbers {
 
 /// Outcome of an iteration, judged by its numbers.
 struct Verdict {
-  /// Compared with the tolerance; NaN: there is no such test.
+  /// Compared with the tolerance; NaN without such a test.
   double residual = std::numeric_limits<double>::quiet_NaN();
   double objective = std::numeric_limits<double>::quiet_NaN();
   /// Recorded in place of the residual where that is NaN.
@@ -95,15 +95,15 @@ struct SolverType {
   /// Names, sizes and ranges of options, once and before anything else.
   void (*check)(const Problem& p) = nullptr;
   /// x is proportional to b and x0: data far from 1 are scaled by a power of two, b = 0 has the
-  /// solution 0, and a residual that is only rounding has converged, whatever the tolerance.
+  /// solution 0, and a residual at the level of rounding has converged, for any tolerance.
   bool is_linear = false;
 };
 
 /// Makes a type known by its name. The type is kept by reference.
-/// Errors   ValueError "already registered"; "declare", "step": there is none. That a step calls no
-///          guard is found when its graph is made, of a problem: ValueError "guard"
+/// Errors   ValueError "already registered"; "declare", "step": the type lacks it. A step without a
+///          call of a guard is found when its graph is made, for a problem: ValueError "guard"
 bool register_solver(const SolverType& type);
-/// Null: there is none of the name.
+/// Null without a type of the name.
 const SolverType* find_solver(std::string_view name);
 /// Sorted.
 std::vector<std::string> solver_names();

@@ -17,13 +17,13 @@ Variable sum_besides(const Variable& terms, const Axes& batch_axes);
 class Space {
  public:
   Space() = default;
-  /// Errors   ShapeError "batch": a dimension of the batch is none of `dims`
+  /// Errors   ShapeError "batch": a dimension of the batch is not in `dims`
   explicit Space(TensorType type, Dims dims = {"..."}, const Dims& batch = {});
 
-  /// The same space, of the vectors on one side of an operator: where several processes hold parts
-  /// of them, inner products are summed up over these.
+  /// The same space, for the vectors on one side of an operator: if several processes hold parts of
+  /// them, inner products are summed over the processes.
   Space of(const NamedLinop& A, VectorSide side) const;
-  /// The same space, of vectors of another type with the same names.
+  /// The same space, for vectors of another type with the same names.
   Space of_type(TensorType type) const;
 
   const TensorType& type() const { return type_; }
@@ -39,17 +39,17 @@ class Space {
   Variable real_dot(const Variable& a, const Variable& b) const;
   /// sum of |a|^2, real.
   Variable norm2(const Variable& a) const;
-  /// A number with axes of extent 1 where the vectors have axes besides the batch, so that it
-  /// broadcasts against them. The number itself where there is no batch.
+  /// A number with axes of extent 1 in the place of the vectors' axes outside the batch, so that it
+  /// broadcasts against them. Without a batch the number itself.
   Variable spread(const Variable& number) const;
   /// The sum over all processes of a number that each has computed from its part of a vector; the
   /// number itself where vectors are whole.
   Variable total(const Variable& number) const;
-  /// The same of a number that is there. All processes call it.
+  /// The same for a known number. All processes call it.
   double total(double number) const;
-  /// Has each process a part of the vectors?
+  /// True if each process has a part of the vectors.
   bool is_in_parts() const { return is_in_parts_; }
-  /// The dimensions of which each process has a part.
+  /// The dimensions that processes hold in parts.
   Dims cut_dims() const;
 
  private:

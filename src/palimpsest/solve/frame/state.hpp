@@ -48,7 +48,7 @@ class StateList {
   void add(const std::string& name, const TensorType& type, Init init = 0.0);
   /// A key for random numbers.
   void add_key(const std::string& name);
-  /// Adds what another list holds, under `prefix.name`.
+  /// Adds the entries of another list, under `prefix.name`.
   void add_all(const std::string& prefix, const StateList& of);
   const std::vector<Entry>& entries() const { return entries_; }
 
@@ -75,7 +75,7 @@ class StateScope {
   bool is_set(std::string_view name) const;
   /// The space that the state was declared with.
   const Space& space_of(std::string_view name) const;
-  /// The same state, seen by a part of the solver: its name `n` is `prefix.n` here.
+  /// The same state for a part of the solver: its name `n` is `prefix.n` here.
   StateScope within(std::string_view prefix) const;
 
   /// The new values in the order of the entries; undefined where none was set.

@@ -7,7 +7,7 @@
 namespace PALIMPSEST_API palimpsest {
 
 // Functions that are 0 where a constraint holds and infinite elsewhere. The prox is the projection,
-// whatever t; value() allows for 1e-6 of the largest element.
+// for any t; value() allows for 1e-6 of the largest element.
 
 /// lo <= x <= hi. Errors  ValueError "lo": above hi, or NaN; DTypeError "real": complex x
 Prox Box(double lo, double hi);

@@ -10,8 +10,9 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// lambda times the sum of the singular values of the matrix whose rows are the elements of some
-/// dimensions and whose columns are those of others, one matrix for each element of what is left.
+/// lambda times the sum of the singular values of a matrix. Its rows are the elements of some
+/// dimensions, its columns those of others; there is one matrix for each element of the remaining
+/// dimensions.
 ///
 /// Math     prox: U max(S - t lambda, 0) V^H
 /// Errors   ValueError "lambda"; ShapeError "rows": none, or shared with the columns
@@ -35,12 +36,11 @@ struct LocallyLowRankOptions {
 /// Extents of a block; one larger than the image is the image.
 using BlockExtents = std::vector<std::pair<ND, index_t>>;
 /// The sum of the nuclear norms of blocks: the elements of a block are the rows of its matrix,
-/// those of the dimensions `across` the columns, what is left is a batch.
+/// those of the dimensions `across` the columns; the remaining dimensions are a batch.
 ///
 /// Math     prox: the singular values of each block less t lambda, or 0. Blocks tile the image
 ///          periodically, the last along a dimension maybe shorter. The value is that of the
-///          blocks as they lie without a shift. With `overlap` the prox is a mean of those of
-///          shifted functions
+///          unshifted blocks. With `overlap` the prox is a mean of those of shifted functions
 /// State    a key of random numbers with Shift::random
 /// Errors   ValueError "lambda"; "block": not positive, or none; "shift": random with overlap
 /// Source   Trzasko and Manduca 2011, Asilomar, p. 662; Zhang, Pauly and Levesque 2015,

@@ -29,10 +29,11 @@ struct ProxNode {
   mutable std::vector<Compiled> compiled = {};  // guarded by mutex
 };
 
-/// Does the operator fall apart along a dimension that both its shapes have, or that an ellipsis of
-/// both stands for?
+/// True if the operator is separable along a dimension that both its shapes have, or that an
+/// ellipsis of both stands for.
 bool can_split(const NamedLinop& A, const ND& d);
-/// Is it known that the function is not separable along d? Of functions of a user it is not.
+/// True if the function is known not to be separable along d. A function of a user counts as not
+/// separable.
 bool is_refused_along(const Prox& g, const ND& d);
 /// Dims with their ellipsis spelled out for an operand.
 Dims spelled_out(const Dims& dims, const Dims& operand);

@@ -37,12 +37,12 @@ struct ProxType {
   Variable (*value)(const Prox& g, const Variable& x, const Axes& batch) = nullptr;
   /// Null: not smooth.
   Variable (*gradient)(const Prox& g, const Variable& x) = nullptr;
-  /// Of the gradient.
+  /// Lipschitz constant of the gradient.
   double (*lipschitz)(const Prox& g) = nullptr;
   /// Throws when parameters or attributes make no sense; runs whenever one is made.
   void (*check)(const Prox& g) = nullptr;
-  /// Is g the sum of functions of the parts along this dimension of its operand? Parameters are
-  /// then cut where they have an extent along it, parts and operators too. Null: along none.
+  /// True if g is the sum of functions of the parts along this dimension of its operand. Parameters
+  /// with an extent along it are then cut, parts and operators too. Null: along none.
   bool (*is_separable)(const Prox& g, const ND& d) = nullptr;
   /// The prox is one elementwise pass, which takes no memory: never cut for a budget.
   bool is_elementwise = false;
@@ -50,7 +50,7 @@ struct ProxType {
 
 /// Makes a type known by its name. ValueError "already registered".
 bool register_prox(const ProxType& type);
-/// Null: there is none of the name.
+/// Null without a type of the name.
 const ProxType* find_prox(std::string_view name);
 std::vector<std::string> prox_names();
 
@@ -92,10 +92,10 @@ class Prox {
   const std::string& name() const;
   /// Unset: those of the operand.
   const std::optional<Dims>& dims() const;
-  /// The same function of an operand with these dimensions, where it has none of its own.
+  /// The same function for an operand with these dimensions, unless it has dimensions of its own.
   Prox bound_to(const Dims& dims) const;
   Prox renamed(const Renaming& names) const;
-  /// Is it the sum of functions of the parts along this one of its dimensions?
+  /// True if it is the sum of functions of the parts along this one of its dimensions.
   bool is_separable(const ND& d) const;
   /// The function of a part of the operand, on views of the parameters.
   /// Errors   SplitError: a dimension along which it is not separable; ValueError: a slice without
@@ -121,7 +121,7 @@ class Prox {
   /// Aliases  may be computed in place of v
   Variable prox(const Variable& v, const Variable& t, StateScope& s) const;
   Variable conjugate_prox(const Variable& u, const Variable& s, StateScope& state) const;
-  /// Of a function without state. StateError: it has one.
+  /// The prox of a function without state. StateError if it has one.
   Variable prox(const Variable& v, const Variable& t) const;
   Variable conjugate_prox(const Variable& u, const Variable& s) const;
   /// Real, without axes, or with those of the batch in their order.
@@ -129,7 +129,7 @@ class Prox {
   /// ValueError "smooth": it has none.
   Variable gradient(const Variable& x) const;
   bool is_smooth() const;
-  /// Of the gradient. ValueError "smooth".
+  /// Lipschitz constant of the gradient. ValueError "smooth".
   double lipschitz() const;
 
   // -- of tensors: compiled once per type --------------------------------------------------------

@@ -12,13 +12,14 @@ struct TotalVariationOptions {
   /// The norm of the gradient at each point; else the sum of its components.
   bool isotropic = true;
   DifferenceBoundary boundary = DifferenceBoundary::neumann;
-  /// Of the isotropic norm: the other one has another optimum.
+  /// Direction of differences in the isotropic norm; the other one has another optimum.
   DifferenceDirection direction = DifferenceDirection::forward;
   /// Dimensions whose gradients are joined with those of `over` in one norm.
   Dims joint = {};
   /// Dimensions of the operand; unset: those over which differences are taken are the last.
   std::optional<Dims> dims = {};
-  /// Of the prox: most steps on the dual problem, and the relative duality gap at which it ends.
+  /// Limits of the prox: most steps on the dual problem, and the relative duality gap at which it
+  /// ends.
   int inner = 20;
   double inner_tolerance = 1e-3;
 };
@@ -34,17 +35,17 @@ struct TgvOptions {
   /// Weights of the first and of the second order.
   double alpha1 = 1, alpha0 = 2;
   DifferenceBoundary boundary = DifferenceBoundary::neumann;
-  /// Of the gradient; that of the field w is taken in the other direction.
+  /// Direction of the gradient; that of the field w is taken in the other direction.
   DifferenceDirection direction = DifferenceDirection::forward;
   /// Name of the new first dimension of the unknown.
   ND part = "Tgv";
 };
 /// |A x - b|^2 / 2 + lambda times the total generalized variation of second order along `over`:
-/// slopes cost nothing, only where they change. The unknown has 1 + D parts along a new first
+/// constant slopes cost nothing, changes of slope do. The unknown has 1 + D parts along a new first
 /// dimension, for D dimensions of `over`: part 0 is x, the others are the field w.
 ///
-/// Math     alpha1 sum of |grad x - w| + alpha0 sum of |E w|, E w the symmetrized gradient, of
-///          whose D^2 entries (d_i w_j + d_j w_i) / 2 the two equal ones are kept as one
+/// Math     alpha1 sum of |grad x - w| + alpha0 sum of |E w|, with the symmetrized gradient E w. Of
+///          its D^2 entries (d_i w_j + d_j w_i) / 2 two equal ones are kept as one
 /// Errors   ValueError "lambda", "alpha1", "alpha0"; ShapeError "over"
 /// Source   Bredies, Kunisch and Pock 2010, doi:10.1137/090769521
 Objective tgv_objective(const NamedLinop& A, const Weight& lambda, const Dims& over,

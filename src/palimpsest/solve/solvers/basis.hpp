@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: many vectors of a space in one array, whose first axis counts them, and their
-// coefficients. Those have the axes of the batch last, so that numbers broadcast against them.
+// Internal: many vectors of a space in one array, counted by its first axis, and their
+// coefficients. These have the axes of the batch last, so that numbers broadcast against them.
 #pragma once
 
 #include "palimpsest/solve/frame/problem.hpp"
@@ -37,7 +37,7 @@ Variable unit_vector(const Problem& p, const Variable& at, index_t n, DType dtyp
 /// 1 at the positions up to `at`, else 0, of the same shape.
 Variable first_rows(const Problem& p, const Variable& at, index_t n, DType dtype);
 
-/// The matrices whose rows are the vectors: (batch.., count, elements of a vector).
+/// The vectors as rows of matrices: (batch.., count, elements of a vector).
 Variable as_rows(const Space& X, const Variable& V);
 /// The inverse.
 Variable from_rows(const Space& X, const Variable& rows);

@@ -15,9 +15,9 @@ namespace palimpsest::proximal {
 /// `K0`.
 std::string of_term(const char* base, index_t i);
 index_t term_count(const Problem& p);
-/// Do the steps follow the residuals?
+/// True if the steps follow the residuals.
 bool adapts(const Problem& p);
-/// sum + term; the term where there is no sum yet.
+/// sum + term; the term if sum is undefined.
 Variable sum_of(const Variable& sum, const Variable& term);
 /// The shift d of a term in the dtype of its vectors; undefined where the problem has none.
 Variable shift_of(const Problem& p, const std::string& shift, const Variable& like);
@@ -34,9 +34,9 @@ Variable relative(const Variable& top, const Variable& below);
 /// that a step is one pass over all of them; else it is one state, `u0`.
 class Dual {
  public:
-  /// Of term i.
+  /// The dual variable of term i.
   Dual(const Problem& p, index_t i);
-  /// Of a function of all of b.
+  /// The dual variable of a function of all of b.
   Dual(const Problem& p, std::string name, std::string g);
   void declare(StateList& state) const;
   /// All of u.
@@ -44,7 +44,7 @@ class Dual {
   Variable old(const Scope& s) const;
 
   std::string name, g, shift, kept;  // kept: the state that holds K x where steps adapt
-  std::string op;                    // whose range it lies in
+  std::string op;                    // in whose range it lies
   Space space;                       // of a part
   std::vector<std::string> parts;    // names of their states
 };
@@ -65,9 +65,9 @@ struct DualResidual {
 Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& image,
                    const Variable& distance, const Variable& sigma, DualResidual& residual);
 
-/// x' = prox_{tau h}(x - tau slope) and 2 x' - x, with the numbers that the test needs. The slope
-/// is made of the leaves, without another operator. Without h only 2 x' - x is an array, and x' is
-/// half of it and x, for those who take it over to compute on the way.
+/// x' = prox_{tau h}(x - tau slope) and 2 x' - x, with the numbers for the test. The slope is made
+/// of the leaves, without another operator. Without h only 2 x' - x is an array; x' is half the sum
+/// of it and x, computed again by each reader.
 struct PrimalStep {
   Variable next, ahead, change;  // change: |x' - x|^2
 };
@@ -78,17 +78,17 @@ PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const 
 double dual_residual(const Numbers& n, const std::string& name, const std::string& sigma,
                      double norm_K, double change);
 
-/// The variable whose residual is 1.5 times the other's gets the longer step: by 1 / (1 - alpha),
-/// where alpha is 1/2 at first and 0.95 times what it was after each change, so that the steps come
-/// to rest. The residuals are relative to sizes that do not depend on the steps.
+/// The variable with a residual above 1.5 times the other's gets the longer step: by 1 / (1 -
+/// alpha), where alpha is 1/2 at first and 0.95 times its old value after each change, so that the
+/// steps converge. The residuals are relative to sizes that do not depend on the steps.
 struct Adaption {
   Variable factor;  // of the dual steps
   Variable alpha;
 };
 Adaption adaption(Scope& s, const Variable& primal, const Variable& dual);
 
-/// Arrays that one pass over the leaves makes, and squares of norms of others, summed up in it
-/// where there is no batch.
+/// Arrays that one pass over the leaves makes, and squared norms of others, summed in the same pass
+/// without a batch.
 ops::Pass one_pass(const Space& space, const std::vector<Variable>& arrays,
                    const std::vector<Variable>& normed, const std::vector<Variable>& leaves);
 

@@ -14,7 +14,8 @@ Variable descended(const Problem& p, Scope& s, const Variable& from, const Varia
 /// (1 + sqrt(1 + factor t^2)) / 2.
 Variable next_momentum(const Variable& t, double factor = 4);
 
-/// Does the state hold N x and N z? Then N is applied to the new point, and the two follow from it.
+/// True if the state holds N x and N z. Then N is applied to the new point, and the two follow from
+/// it.
 bool keeps_images(const Problem& p);
 /// Declares x, rhs and L, and the states that options need.
 void declare_first_order(const Problem& p, StateList& state);
@@ -39,7 +40,7 @@ constexpr SolverType first_order_solver(std::string_view name, Declare declare, 
           .result = mean_or_x};
 }
 
-/// The same solver of problems that have no h: x is proportional to b and x0.
+/// The same solver for problems without h: x is proportional to b and x0.
 constexpr SolverType without_h(SolverType type) {
   type.is_linear = true;
   return type;

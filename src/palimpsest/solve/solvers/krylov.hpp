@@ -12,11 +12,11 @@ namespace palimpsest::krylov {
 /// ShapeError "Mismatched": A is not square in its dimensions, or M does not map its range back.
 void check_square(const Problem& p, std::string_view solver);
 
-/// `value` where the condition holds, else 0, whatever the value.
+/// `value` if the condition holds, else 0, even for NaN.
 Variable value_if(const Variable& condition, const Variable& value);
 /// a / b, and 0 where b is 0.
 Variable ratio(const Variable& a, const Variable& b);
-/// Is <p, A p> positive, and real up to rounding? In a graph and on the host.
+/// True if <p, A p> is positive, and real up to rounding. In a graph and on the host.
 Variable is_positive(const Variable& pq);
 bool is_positive(double re, double im, DType dtype);
 /// Re and Im of an inner product as numbers "name" and "name.im".

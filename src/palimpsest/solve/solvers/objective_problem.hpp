@@ -18,7 +18,7 @@ namespace palimpsest {
 /// .. of the quadratics that have a c; "K0", .. of the terms. Functions "g0", .., "h". Attributes
 /// "lambda0", "c0", "d0", .. and "terms", their number.
 Problem objective_problem(const Objective& f, const TensorType& b);
-/// That of conjugate_gradients(). Operators "A" and "M"; attribute "refresh".
+/// The problem of conjugate_gradients(). Operators "A" and "M"; attribute "refresh".
 Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& options);
 
 /// A^H W b + sum of lambda_j L_j^H c_j of an objective: the data of conjugate gradients on the
@@ -29,7 +29,7 @@ class RightHandSide {
   RightHandSide(const Objective& f, const TensorType& b, std::optional<index_t> budget);
   const TensorType& type() const { return type_; }
   index_t bytes() const { return byte_count(type_.shape, type_.dtype); }
-  /// Of making it, itself included.
+  /// Peak bytes of making the right side, itself included.
   index_t peak_bytes() const { return std::max(split_->plan.peak_bytes, targets_bytes()); }
   index_t smallest_budget() const;
   /// Makes it, once.

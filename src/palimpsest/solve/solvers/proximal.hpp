@@ -33,7 +33,7 @@ Variable with_h(const Problem& p, Scope& s, const Variable& smooth, const Variab
 Variable objective_of(const Problem& p, Scope& s, const Variable& x, const Variable& rhs);
 /// The number "objective", of the state "rhs", where the problem asks for it.
 void objective_number(const Problem& p, Scope& s, const Variable& x);
-/// The objective: that number and half of "bb". NaN where there is none.
+/// The objective: the number "objective" and half of "bb". NaN without it.
 double recorded_objective(const Numbers& n);
 
 }  // namespace palimpsest::proximal
