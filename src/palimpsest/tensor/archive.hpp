@@ -13,7 +13,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-// An archive is tensors with their sharing, and a description of what they belong to, in one file:
+// An archive holds tensors with their sharing, and a description of their owner, in one file:
 //
 //     0..7     PALIMPS1
 //     8..15    u32 version = 1, u32 flags = 0
@@ -33,7 +33,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Errors   ValueError: an undefined tensor; IoError: as AtomicFile, and then the old file is there
 class ArchiveWriter {
  public:
-  /// `kind` says whose content it is, such as `function`.
+  /// `kind` names the owner of the content, such as `function`.
   explicit ArchiveWriter(std::string kind) : kind_(std::move(kind)) {}
   /// The number under which the content refers to the tensor.
   std::size_t add(const Tensor& t);
@@ -60,8 +60,8 @@ struct ArchiveOptions {
 /// An archive that was read. Its tensors share memory as the saved ones did: all handles on one are
 /// aliases, and writes through one show in those that tensor() gives later.
 ///
-/// Errors   IoError: the file cannot be read; FormatError: what it holds is not what the format
-///          demands, saying what and where. Nothing is allocated for the data before all is checked
+/// Errors   IoError: the file cannot be read; FormatError naming the fault and its place: the
+///          content violates the format. Nothing is allocated for the data before all is checked
 /// Cost     mapped: O(manifest), none of the data is touched but that of bool tensors
 class Archive {
  public:
@@ -74,7 +74,7 @@ class Archive {
   /// JSON.
   const std::string& content() const { return content_; }
   std::size_t size() const { return tensors_.size(); }
-  /// FormatError if there is none of that number.
+  /// FormatError without a tensor of that number.
   const Tensor& tensor(std::size_t number) const;
 
  private:

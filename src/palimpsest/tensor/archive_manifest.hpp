@@ -39,7 +39,7 @@ inline constexpr std::size_t kArchivePage = 4096;
 /// becomes the total.
 std::string archive_head(ArchiveManifest& manifest, std::uint64_t* file_bytes);
 
-/// The same back, from a whole file. FormatError.
+/// Reads a manifest back from a whole file. FormatError.
 ArchiveManifest read_archive_head(std::span<const std::byte> file, std::string_view name);
 
 }  // namespace palimpsest

@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-/// Is there an integer solution of  sum over k of step_k x_k = target,  0 <= x_k <= bound_k?
-/// The question behind all tests whether strided sets of elements meet.
+/// Decides whether the sum over k of step_k x_k = target has an integer solution with 0 <= x_k <=
+/// bound_k. All tests whether strided sets of elements meet ask this question.
 ///
 /// Cost     linear in the number of terms where steps nest, as those of arrays nearly always do;
 ///          else a depth-first search, pruned by reach and divisibility, up to a work limit
@@ -24,7 +24,7 @@ class BoundedSum {
  private:
   struct Term {
     index_t step, bound;
-    // Of this term and all that follow, which are smaller:
+    // Sums over this term and the smaller ones behind it:
     index_t reach;    // the largest sum
     index_t divisor;  // greatest common divisor of the steps
     index_t period;   // the divisor of those that follow, in units of this one

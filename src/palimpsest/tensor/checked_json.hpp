@@ -18,7 +18,7 @@ Json parse_json(std::string_view text);
 std::string text_of_json(const Json& json, int indent = -1);
 
 /// A value of a parsed file and its place. Asking for another kind is a FormatError naming the file
-/// and the place: `[a.pal] manifest: "offset" of tensor 3 is no size`.
+/// and the place: `[a.pal] manifest: "offset" of tensor 3 is not a size`.
 class CheckedJson {
  public:
   using Json = io_detail::Json;

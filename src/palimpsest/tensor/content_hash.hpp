@@ -22,7 +22,7 @@ class ContentHasher {
   ContentHasher(const ContentHasher&) = delete;
   ContentHasher& operator=(const ContentHasher&) = delete;
   void add(const void* data, std::size_t bytes);
-  /// The elements in row-major order, whatever the strides; nothing is allocated for them.
+  /// The elements in row-major order, for any strides; allocates no memory for them.
   void add(const Tensor& t);
   /// 32 hexadecimal digits.
   std::string digits() const;

@@ -65,8 +65,8 @@ struct ManagedTensorVersioned {
 /// Hands a tensor to another library for reading, without a copy. The receiver calls the deleter
 /// once.
 ///
-/// Aliases  a lazy clone, which shows no later write; of data that cannot be cloned lazily (pinned,
-///          foreign writable) an alias that stays where it is
+/// Aliases  a lazy clone, which shows no later write; data that cannot be cloned lazily (pinned,
+///          foreign writable) are an alias with a fixed address
 /// Threads  a read: safe beside clones, exports and other reads of the same tensor. The deleter may
 ///          be called by any thread.
 /// Errors   DeviceError: not cpu:0 nor cuda

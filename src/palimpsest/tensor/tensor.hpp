@@ -73,7 +73,7 @@ class Tensor {
   static Tensor random_normal(Extents shape, DType dtype, RandomKey key, Device device = {});
   static Tensor random_uniform(Extents shape, DType dtype, RandomKey key, Device device = {});
 
-  // -- what it is ------------------------------------------------------------------------------
+  // -- identity --------------------------------------------------------------------------------
   bool defined() const { return storage_.defined(); }
   DType dtype() const {
     check_defined();
@@ -88,7 +88,7 @@ class Tensor {
     check_defined();
     return strides_;
   }
-  /// Of the first element, in elements from the start of the storage.
+  /// Offset of the first element, in elements from the start of the storage.
   index_t offset() const {
     check_defined();
     return offset_;
@@ -132,9 +132,9 @@ class Tensor {
   Tensor view_as_complex() const;
   /// The same bytes as another dtype; the last axis is rescaled when the item sizes differ.
   ///
-  /// Errors   ShapeError: shape, strides or offset do not divide; ValueError: the address is no
-  ///          multiple of the dtype's alignment, as that of a lazy clone from the middle of an
-  ///          array may be, before and after it is written. The address of a clone() is.
+  /// Errors   ShapeError: shape, strides or offset do not divide; ValueError: the address is not a
+  ///          multiple of the dtype's alignment. The address of a lazy clone from the middle of an
+  ///          array may not be, before and after it is written. The address of a clone() always is.
   Tensor bitcast(DType dtype) const;
 
   // -- copies ----------------------------------------------------------------------------------
@@ -218,8 +218,8 @@ class Tensor {
   void check_access(DType dtype) const;
   /// AliasError naming `who` if elements overlap one another.
   void check_writable(std::string_view who) const;
-  /// A view of the same storage that is known to lie inside, and whose elements are distinct if
-  /// those of this one are.
+  /// A view of the same storage. It is known to lie inside, and its elements are distinct if those
+  /// of this tensor are.
   Tensor view_with(DType dtype, const Extents& shape, const Strides& strides, index_t offset) const;
   /// If this view is alone on its storage and covers less than half of it, materializing copies
   /// only the view, densely.
@@ -238,12 +238,12 @@ class Tensor {
 };
 
 bool shares_storage(const Tensor& a, const Tensor& b);
-/// Do the byte ranges meet? Never false when elements overlap, for memory of any origin: two
-/// imports of one buffer, two mappings of one file, two attachments of one segment of shared memory
-/// are the same memory, though not one Storage. Lazy clones are not.
+/// True if the byte ranges meet. Never false when elements overlap, for memory of any origin: two
+/// imports of one buffer, two mappings of one file, and two attachments of one segment of shared
+/// memory are the same memory, though not one Storage. Lazy clones are not.
 bool may_share_memory(const Tensor& a, const Tensor& b);
-/// Have the two sets of elements a byte in common? Exact, up to a bounded search; beyond it true,
-/// and `*exact` (when given) is set to false.
+/// True if the two sets of elements have a byte in common. Exact, up to a bounded search; beyond it
+/// true, and `*exact` (if given) is set to false.
 bool overlaps(const Tensor& a, const Tensor& b, bool* exact = nullptr);
 bool has_internal_overlap(const Tensor& t);
 
