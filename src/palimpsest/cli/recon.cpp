@@ -219,10 +219,10 @@ void add_recon(CommandLine& line) {
               "Residual at which the iteration stops; default: 1e-6 with l2 alone, else 0")
       .option("--time-limit", "TIME", options->time_limit,
               "Time after which the image so far is written, such as 90s or 10m; exit code 3")
-      .option("--seed", "N", options->seed, "Of random shifts; default: 0")
+      .option("--seed", "N", options->seed, "Seed of random shifts; default: 0")
       .option("--checkpoint", "FILE", options->checkpoint,
               "Output: state of the iteration, to go on from")
-      .option("--every", "TIME", options->every, "Between two checkpoints; default: 10m")
+      .option("--every", "TIME", options->every, "Time between two checkpoints; default: 10m")
       .option("--resume", "FILE", options->resume, "Checkpoint to go on from")
       .flag("--dry-run", options->dry_run,
             "Plan only, as `palimpsest plan`: nothing is reconstructed, and no image written")
@@ -242,10 +242,8 @@ void add_recon(CommandLine& line) {
 
 void add_plan(CommandLine& line) {
   const auto options = std::make_shared<ReconOptions>();
-  add_image_options(line, "plan", "List how many bytes a reconstruction takes, and where they go",
-                    *options)
-      .option("--ranks", "N", options->ranks,
-              "Ranks of a run that is planned, and need not be there")
+  add_image_options(line, "plan", "List the bytes of a reconstruction, stage by stage", *options)
+      .option("--ranks", "N", options->ranks, "Ranks of the planned run; they need not exist")
       .action([options] { Session(*options).plan(); });
 }
 

@@ -118,10 +118,11 @@ SortingBytes picture_bytes(const Extents& extents, const WriteImageOptions& opti
 
 void add_written_image(Command& command, std::string& part, index_t& bits, index_t& columns) {
   command
-      .choice("--part", {"magnitude", "phase", "real", "imag"}, part,
-              "Part of complex values; default: complex where the format can, else the magnitude")
+      .choice(
+          "--part", {"magnitude", "phase", "real", "imag"}, part,
+          "Part of complex values; default: complex if the format supports it, else the magnitude")
       .option("--bits", "N", bits, "PNG bit depth of a single plane: 8 or 16")
-      .option("--columns", "N", columns, "Planes in a row of a PNG; 0: as fits");
+      .option("--columns", "N", columns, "Planes in a row of a PNG; 0: as many as fit");
 }
 
 bool is_png(const std::string& path) { return ends_in_any(path, {".png"}); }

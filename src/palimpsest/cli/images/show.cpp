@@ -103,7 +103,7 @@ void add_show(CommandLine& line) {
       .choice("--part", {"magnitude", "phase", "real", "imag"}, options->part,
               "Part of complex values")
       .option("--columns", "N", options->columns,
-              "Planes in a row of the picture, or characters in a line; 0: as fits")
+              "Planes in a row of the picture, or characters in a line; 0: as many as fit")
       .option("--window", "LOW:HIGH", options->window,
               "Values that are black and white; default: from 0 to the value that half a percent "
               "exceeds")

@@ -292,16 +292,16 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--weights", "FILE", options.weights,
               "Weights of the samples along a trajectory, NPY (readout, sample) or BART CFL")
       .option("--as", "T=COUNTER", options.as,
-              "Counter of a raw file whose values are frames: repetition, contrast, phase or set")
+              "Counter of a raw file that numbers the frames: repetition, contrast, phase or set")
       .option("--frames", "N[/STEP]", options.frames,
-              "Readouts of a frame along a trajectory, and from one frame to the next")
+              "Readouts of a frame along a trajectory, and readouts from one frame to the next")
       .option("--basis", "FILE", options.basis,
               "Basis of a series, NPY (frame, coefficient) or BART CFL: its coefficients are the "
               "images, with dimension B in place of T")
       .option("--compress", "N", options.compress,
               "Virtual coils in place of those of the scan, with most of the energy")
       .choice("--partial", {"none", "homodyne", "pocs"}, options.partial,
-              "Missing side of k-space: zeros, or made up from a smooth phase")
+              "Missing side of k-space: zeros, or estimated from a smooth phase")
       .option("--start", "FILE", options.start,
               "Image at which the iteration starts, NPY or BART CFL")
       .option("--scratch", "FOLDER", options.scratch,

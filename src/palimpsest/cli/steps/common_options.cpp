@@ -17,11 +17,11 @@ Command& add_shared(Command& command, CommonOptions& options) {
               "Limit on memory in bytes, such as 300M or 1.5G; default: none")
       .option("--threads", "N", options.threads,
               "Threads that compute, at least 1; default: all of the machine")
-      .option("--log", "FILE.txt", options.log, "Output: the lines that standard error gets")
+      .option("--log", "FILE.txt", options.log, "Output: the lines of standard error")
       .option("--config", "FILE.json", options.config,
               "Options as a JSON object, such as {\"threads\": 2}; the command line wins")
       .flag("--json", options.json, "Report as JSON on standard output instead of a summary")
-      .flag("--quiet", options.quiet, "Nothing on standard error but errors");
+      .flag("--quiet", options.quiet, "Only errors on standard error");
 }
 
 Command& add_common(Command& command, CommonOptions& options) {

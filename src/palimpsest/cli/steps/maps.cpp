@@ -176,16 +176,17 @@ void add_maps(CommandLine& line) {
       .option("--kernel", "N", options->kernel, "Extent of ESPIRiT's windows in grid points")
       .option("--threshold", "X", options->threshold,
               "Singular vectors are kept above sqrt(X) of the largest value, 0 to 1; or auto")
-      .option("--rank", "N", options->rank, "Number of vectors that are kept, not a threshold")
+      .option("--rank", "N", options->rank,
+              "Number of vectors that are kept, in place of a threshold")
       .option("--percent", "X", options->percent,
-              "Vectors are kept above X percent of the largest value, not by a threshold")
+              "Vectors above X percent of the largest value are kept, in place of a threshold")
       .option("--crop", "X", options->crop,
               "Maps are 0 where the eigenvalue is below it, 0 to 1; or auto")
       .option("--sets", "N", options->sets, "Sets of maps, 1 to the number of coils")
       .flag("--soft", options->soft, "Maps fade out around the crop value")
       .flag("--intensity", options->intensity, "Maps keep the receive profile of the coils")
       .flag("--keep-phase", options->keep_phase,
-            "Leaves the phase of the eigenvectors as it comes, not that of a virtual coil")
+            "Keeps the phase of the eigenvectors, in place of that of a virtual coil")
       .option(
           "--noise-variance", "X", options->noise_variance,
           "Noise variance per complex sample, for auto; default: from the smallest singular values")

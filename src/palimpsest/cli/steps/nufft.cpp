@@ -145,10 +145,10 @@ void add_nufft(CommandLine& line) {
       .flag("--inverse", options->inverse, "From samples to an image, by conjugate gradients")
       .option("--size", "NY,NX", options->size, "Extents of the image, with NZ first in 3-D")
       .option("--weights", "FILE", options->weights,
-              "Factors of the samples, (readouts, samples), of --adjoint")
+              "Factors of the samples for --adjoint, (readouts, samples)")
       .option("--iterations", "N", options->iterations, "Iterations of --inverse, 1 or more")
       .option("--lambda", "X", options->lambda,
-              "Weight of |image|^2 relative to the largest eigenvalue, of --inverse")
+              "Weight of |image|^2 for --inverse, relative to the largest eigenvalue")
       .excludes("--adjoint", {"--inverse"})
       .needs("--size", {"--adjoint", "--inverse"})
       .needs("--weights", {"--adjoint"})

@@ -100,14 +100,15 @@ void add_pattern(CommandLine& line) {
       .option("--acceleration", "X", o->acceleration, "Grid points per sample, 1 or more")
       .option("--center", "N", o->center, "Extent of the fully sampled centre in grid points")
       .option("--spread", "X", o->spread,
-              "Growth of the distance of samples with that from the centre, 0: evenly dense")
+              "Growth of the distance between samples with that from the centre; 0: evenly dense")
       .flag("--ellipse", o->ellipse, "Leaves out the corners")
       .option("--step", "DY,DZ", o->step, "caipi: measure every DY-th row, in it every DZ-th point")
       .option("--shift", "N", o->shift, "caipi: shift from row to row in points")
       .option("--fraction", "X", o->fraction, "partial: measured fraction, above 0.5 up to 1")
       .choice("--axis", {"y", "z"}, o->axis, "partial: axis that is cut")
       .option("--lines", "N", o->lines, "lines: number of lines per frame")
-      .option("--frames", "N", o->frames, "Frames of a series, among which points are shared out")
+      .option("--frames", "N", o->frames,
+              "Frames of a series; the points are distributed among them")
       .flag("--evenly", o->evenly,
             "lines: fill the gaps of earlier frames, in place of golden-ratio steps")
       .option("--seed", "N", o->seed, "Seed of poisson and random")

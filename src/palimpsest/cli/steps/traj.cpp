@@ -165,12 +165,13 @@ void add_traj(CommandLine& line) {
           ".cfl")
       .choice("--kind", {"radial", "golden", "tiny", "stack", "koosh", "spiral", "epi"}, o->kind,
               "Trajectory")
-      .option("--input", "FILE", o->input, "Trajectory that is taken, not made: for --weights")
+      .option("--input", "FILE", o->input,
+              "Existing trajectory, in place of a new one: for --weights")
       .option("--samples", "N", o->samples, "Samples of a readout, 1 or more")
       .option("--spokes", "N", o->spokes, "Readouts, 1 or more")
       .option("--oversampling", "X", o->oversampling, "Samples for each cycle per field of view")
       .flag("--full", o->full, "Spokes spread over 360 degrees, not 180")
-      .flag("--half-shift", o->half_shift, "No sample in the middle: half a step off")
+      .flag("--half-shift", o->half_shift, "Samples moved by half a step: none lies in the middle")
       .choice("--convention", {"plain", "bart"}, o->convention, "Start and direction of angles")
       .option("--tiny", "N", o->tiny, "tiny: number of the golden angle; 7 is 23.6281 degrees")
       .option("--planes", "N", o->planes, "stack: number of planes along z")
