@@ -264,20 +264,51 @@ function(palimpsest_umbrella_header path)
   file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
 endfunction()
 
-# Writes palimpsest/linop/core/builtin_types.hpp into the build tree: the declarations and the list of
-# all `const LinopType& linop_types::<name>()` that the sources of the operators define.
-function(palimpsest_linop_types)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS linop/*.cpp)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+# Gives the names of the functions without parameters that sources define, each at the start of a line as
+# PATTERN(), whose one group is the name. The build is configured anew when one of the sources changes.
+function(palimpsest_defined_names result pattern)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
   set(names)
-  foreach(source ${sources})
-    file(STRINGS ${source} definitions REGEX "^const LinopType& linop_types::[a-z_0-9]+\\(\\)")
+  foreach(source ${ARGN})
+    file(STRINGS ${source} definitions REGEX "^${pattern}\\(\\)")
     foreach(definition IN LISTS definitions)
-      string(REGEX REPLACE ".*linop_types::([a-z_0-9]+).*" "\\1" name "${definition}")
+      string(REGEX REPLACE "^${pattern}.*" "\\1" name "${definition}")
       list(APPEND names ${name})
     endforeach()
   endforeach()
   list(SORT names)
+  set(${result} "${names}" PARENT_SCOPE)
+endfunction()
+
+# Writes palimpsest/ops/registered_ops.hpp into the build tree: the list of all `void register_ops_of_<name>()`
+# that the sources of the ops define.
+function(palimpsest_registered_ops)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ops/*.cpp)
+  palimpsest_defined_names(names "void (register_ops_of_[a-z_0-9]+)" ${sources})
+  set(declarations "")
+  foreach(name IN LISTS names)
+    string(APPEND declarations "void ${name}();\n")
+  endforeach()
+  list(JOIN names ", " list)
+  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/ops/registered_ops.hpp @ONLY CONTENT
+"// SPDX-License-Identifier: Apache-2.0
+// Internal: functions that register the ops of this library. Made by the build from the definitions.
+#pragma once
+
+namespace palimpsest::ops {
+
+@declarations@
+inline constexpr void (*kRegisteredOps[])() = {@list@};
+
+}  // namespace palimpsest::ops
+")
+endfunction()
+
+# Writes palimpsest/linop/core/builtin_types.hpp into the build tree: the declarations and the list of
+# all `const LinopType& linop_types::<name>()` that the sources of the operators define.
+function(palimpsest_linop_types)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS linop/*.cpp)
+  palimpsest_defined_names(names "const LinopType& linop_types::([a-z_0-9]+)" ${sources})
   set(declarations "")
   foreach(name IN LISTS names)
     string(APPEND declarations "const LinopType& ${name}();\n")
@@ -297,6 +328,58 @@ namespace palimpsest::linop_types {
 inline constexpr const LinopType& (*kBuiltIn[])() = {@list@};
 
 }  // namespace palimpsest::linop_types
+")
+endfunction()
+
+# palimpsest_sample_lists(HEADER PREFIX INCLUDE NAMESPACE TYPE <sources>): writes a header into the build tree with
+# PREFIX_sample_lists(), pairs of a name in CamelCase and a function, of all `std::vector<TYPE> <name>_samples()` that
+# the sources define, and PREFIX_refusal_lists() of all `std::vector<testing::Refusal> <name>_refusals()`.
+function(palimpsest_sample_lists header prefix include namespace type)
+  palimpsest_defined_names(samples "std::vector<${type}> ([a-z_0-9]+)_samples" ${ARGN})
+  palimpsest_defined_names(refusals "std::vector<testing::Refusal> ([a-z_0-9]+)_refusals" ${ARGN})
+  list(REMOVE_ITEM samples ${prefix})
+  list(REMOVE_ITEM refusals ${prefix})
+  set(declarations "")
+  set(entries "")
+  foreach(name IN LISTS samples)
+    string(APPEND declarations "std::vector<${type}> ${name}_samples();\n")
+    string(REPLACE "_" ";" words ${name})
+    set(title)
+    foreach(word IN LISTS words)
+      string(SUBSTRING ${word} 0 1 first)
+      string(SUBSTRING ${word} 1 -1 rest)
+      string(TOUPPER ${first} first)
+      string(APPEND title ${first}${rest})
+    endforeach()
+    string(APPEND entries "\n      {\"${title}\", ${name}_samples},")
+  endforeach()
+  set(list "")
+  foreach(name IN LISTS refusals)
+    string(APPEND declarations "std::vector<testing::Refusal> ${name}_refusals();\n")
+    string(APPEND list "\n      ${name}_refusals,")
+  endforeach()
+  file(CONFIGURE OUTPUT ${palimpsest_generated}/${header} @ONLY CONTENT
+"// SPDX-License-Identifier: Apache-2.0
+// Samples and refusals. Made by the build from the definitions.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include \"${include}\"
+
+namespace ${namespace} {
+
+@declarations@
+inline std::vector<std::pair<std::string_view, std::vector<${type}> (*)()>> ${prefix}_sample_lists() {
+  return {@entries@};
+}
+inline std::vector<std::vector<testing::Refusal> (*)()> ${prefix}_refusal_lists() {
+  return {@list@};
+}
+
+}  // namespace ${namespace}
 ")
 endfunction()
 

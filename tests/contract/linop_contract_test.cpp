@@ -12,6 +12,7 @@
 namespace palimpsest {
 namespace {
 
+using testing::input_extents;
 using testing::LinopSample;
 
 class LinopContract : public ::testing::TestWithParam<LinopSample> {
@@ -22,21 +23,8 @@ class LinopContract : public ::testing::TestWithParam<LinopSample> {
     EXPECT_TRUE(report.ok()) << A << "\n" << name_of(dtype) << "\n" << report.str();
   }
 
-  // The input's extents, by which an operator that knows no sizes gets some.
   Extents extents() const {
-    const TestOptions& o = GetParam().options;
-    if (o.extents) return *o.extents;
-    const NamedLinop A = GetParam().make(DType::complex128);
-    Extents result;
-    for (const ND& d : A.ishape()) {
-      if (d.is_ellipsis()) {
-        for (const index_t n : o.ellipsis) result.push_back(n);
-        continue;
-      }
-      const auto given = o.sizes.find(d);
-      result.push_back(A.size(d) ? *A.size(d) : given->second);
-    }
-    return result;
+    return input_extents(GetParam().make(DType::complex128), GetParam().options);
   }
 
   // With the sizes of its input recorded, which its adjoint may need.
@@ -225,6 +213,28 @@ TEST_P(LinopContract, HoldsAsAFactor) {
   second.push_back(3);
   expect_holds(Kronecker(A, B), {.extents = second}, DType::complex128);
   if (is_long()) expect_holds(Kronecker(B, A), {.extents = first}, DType::complex128);
+}
+
+TEST(LinopValues, AreThoseOfPlainLoops) {
+  for (const LinopSample& sample : testing::linop_samples()) {
+    if (!sample.expected) continue;
+    SCOPED_TRACE(sample.name);
+    for (const DType dtype : {DType::complex64, DType::complex128}) {
+      const NamedLinop A = sample.make(dtype);
+      const Tensor x = Tensor::random_normal(input_extents(A, sample.options), dtype, {11});
+      const Tensor got = A(x), expected = sample.expected(x);
+      ASSERT_EQ(got.shape(), expected.shape());
+      const double tolerance = dtype == DType::complex64 ? 1e-5 : 1e-13;
+      EXPECT_TRUE(allclose(got, expected, tolerance, tolerance)) << got << expected;
+    }
+  }
+}
+
+TEST(LinopRefusals, SayWhatIsWrong) {
+  for (const testing::Refusal& refusal : testing::linop_refusals()) {
+    SCOPED_TRACE(refusal.text);
+    refusal.expect();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, LinopContract, ::testing::ValuesIn(testing::linop_samples()),

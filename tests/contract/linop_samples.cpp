@@ -3,6 +3,8 @@
 
 #include <ostream>
 
+#include "contract/linop_lists.hpp"
+
 namespace palimpsest::testing {
 namespace {
 
@@ -452,6 +454,31 @@ std::vector<LinopSample> linop_samples() {
   });
   add_structure(all);
   add_containers(all);
+  for (const auto& [name, samples] : linop_sample_lists()) {
+    for (LinopSample& sample : samples()) all.push_back(std::move(sample));
+  }
+  return all;
+}
+
+Extents input_extents(const NamedLinop& A, const TestOptions& options) {
+  if (options.extents) return *options.extents;
+  Extents result;
+  for (const ND& d : A.ishape()) {
+    if (d.is_ellipsis()) {
+      for (const index_t n : options.ellipsis) result.push_back(n);
+      continue;
+    }
+    const auto given = options.sizes.find(d);
+    result.push_back(A.size(d) ? *A.size(d) : given->second);
+  }
+  return result;
+}
+
+std::vector<Refusal> linop_refusals() {
+  std::vector<Refusal> all;
+  for (const auto refusals : linop_refusal_lists()) {
+    for (Refusal& refusal : refusals()) all.push_back(std::move(refusal));
+  }
   return all;
 }
 

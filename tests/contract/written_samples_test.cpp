@@ -58,19 +58,6 @@ TEST(WrittenSamples, FunctionsOfEveryOp) {
   EXPECT_GT(n, 300);
 }
 
-Extents input_of(const NamedLinop& A, const TestOptions& o) {
-  if (o.extents) return *o.extents;
-  Extents result;
-  for (const ND& d : A.ishape()) {
-    if (d.is_ellipsis()) {
-      for (const index_t size : o.ellipsis) result.push_back(size);
-    } else {
-      result.push_back(A.size(d) ? *A.size(d) : o.sizes.at(d));
-    }
-  }
-  return result;
-}
-
 TEST(WrittenSamples, EveryOperator) {
   int n = 0, closures = 0;
   for (const testing::LinopSample& sample : testing::linop_samples()) {
@@ -90,7 +77,8 @@ TEST(WrittenSamples, EveryOperator) {
       ++closures;
       continue;
     }
-    const Tensor x = Tensor::random_normal(input_of(A, sample.options), DType::complex64, {7});
+    const Tensor x =
+        Tensor::random_normal(testing::input_extents(A, sample.options), DType::complex64, {7});
     const NamedLinop again = from_bytes(bytes);
     Tensor y, z;
     try {

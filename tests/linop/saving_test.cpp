@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "contract/linop_lists.hpp"
 #include "linop/linop_support.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -50,7 +51,7 @@ std::vector<Sample> samples() {
   const NamedLinop W = Dense(random({3, 4}), "MN,N->M");
   Tensor mask = Tensor::zeros({4, 5}, DType::bool_);
   for (const index_t i : {1, 3, 12}) mask.view({20}).set<bool>({i}, true);
-  return {
+  std::vector<Sample> all = {
       {Identity("A"), {3}},
       {ToDevice(Device{}, Device{}, "A"), {3}},
       {Sleep(1e-5, "A"), {3}},
@@ -111,6 +112,13 @@ std::vector<Sample> samples() {
       {Nufft(points(), {6, 5}, "K").N(), {6, 5}},
       {(Chain(W, W.H()) + D.named("mine").with_sizes({})).H(), {4}},
   };
+  for (const auto& [name, list] : testing::linop_sample_lists()) {
+    for (const testing::LinopSample& sample : list()) {
+      const NamedLinop A = sample.make(DType::complex128);
+      all.push_back({A, testing::input_extents(A, sample.options)});
+    }
+  }
+  return all;
 }
 
 Tensor input_of(const Sample& s) {

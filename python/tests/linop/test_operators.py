@@ -120,6 +120,8 @@ def test_every_factory_is_tested():
     factories = {name for name in dir(core)
                  if name[0].isupper() and type(getattr(core, name)).__name__ == "nb_func"}
     tested = {name.split()[0] for name in CASES}
+    # Examples run as tests, too: public/test_docstrings.py.
+    tested |= {name for name in factories if "ps.check_contract(" in (getattr(ps, name).__doc__ or "")}
     aliases = {"FFT", "NUFFT", "FFTConvolution"}
     no_operators = {"DebugMode", "NanGuardMode", "MonitorMode", "Breakpoint", "Dim", "SimpleLinop"}  # functions/test_monitor.py, user/test_user_linop.py
     proxes = {"L1", "L2", "L21", "SquaredL2", "Huber", "ZeroProx", "Box", "NonNegative",

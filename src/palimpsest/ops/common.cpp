@@ -20,6 +20,30 @@ bool is_broadcast_view(const Op& op) {
   return strided && strided->overlaps_itself();
 }
 
+// Inputs are the cotangent of the result and the input.
+class RefusedCotangent final : public Op {
+ public:
+  explicit RefusedCotangent(std::string text) : text_(std::move(text)) {}
+  std::string name() const override { return "RefusedCotangent"; }
+  std::string parameters() const override { return text_; }
+  Apply make_node(std::span<const Variable> inputs) const override {
+    return node(inputs, {inputs[1].type()});
+  }
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
+    throw NotSupported(text_);
+  }
+  Linearity linear_in(const Apply&, int in) const override {
+    return in == 0 ? Linearity::real : Linearity::no;
+  }
+  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+    throw NotSupported(text_);
+  }
+  void run(RunContext&) const override { throw NotSupported(text_); }
+
+ private:
+  std::string text_;
+};
+
 }  // namespace
 
 void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_view who) {
@@ -154,6 +178,11 @@ Variable unbroadcast_to(const Variable& x, const Variable& w) {
     leading.push_back(static_cast<index_t>(k - x.rank()));
   }
   return squeeze(sums, leading);
+}
+
+Variable refused_cotangent(const Variable& w, const Variable& input, std::string text) {
+  const Variable inputs[] = {w, input};
+  return std::make_shared<RefusedCotangent>(std::move(text))->make_node(inputs).output(0);
 }
 
 std::string parameter(std::string_view key, std::span<const index_t> values) {

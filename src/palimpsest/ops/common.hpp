@@ -74,6 +74,10 @@ Variable as_cotangent_of(const Variable& x, const Variable& w);
 /// The same where x was broadcast from the right to a result of more axes.
 Variable unbroadcast_to(const Variable& x, const Variable& w);
 
+/// Placeholder for the cotangent of an input without a derivative: a step that needs its value
+/// fails with NotSupported and this text before it runs. w is the cotangent of the result.
+Variable refused_cotangent(const Variable& w, const Variable& input, std::string text);
+
 /// `axes=(0, 1)`.
 std::string parameter(std::string_view key, std::span<const index_t> values);
 std::string parameter(std::string_view key, index_t value);

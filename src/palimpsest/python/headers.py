@@ -242,8 +242,13 @@ def options_file(headers):
 
 
 def examples(folder):
-    """Pairs of a name and its examples: in files of paragraphs under lines `## name`."""
-    for path in sorted(folder.glob("*.md")):
+    """Pairs of a name and its examples: comments `// Example of NAME, NAME:` in front of the binding, with the lines
+    indented, and files of paragraphs under lines `## name` in `examples`."""
+    for path in sorted(folder.rglob("*.cpp")):
+        for names, text in re.findall(r"^ *// Example of ([\w., ]+):\n((?: *//   .*\n)+)", path.read_text(), re.MULTILINE):
+            for name in names.split(", "):
+                yield name, re.sub(r"^ *//   ", "", text, flags=re.MULTILINE).strip("\n")
+    for path in sorted((folder / "examples").glob("*.md")):
         for part in re.split(r"^## ", path.read_text(), flags=re.MULTILINE)[1:]:
             names, _, text = part.partition("\n")
             code = "\n".join(re.findall(r"```python\n(.*?)\n```", text, re.DOTALL))
@@ -285,7 +290,7 @@ def main():
     headers = Headers(public_headers(arguments.root))
     arguments.out.mkdir(parents=True, exist_ok=True)
     write(arguments.out / "options.inc", options_file(headers))
-    write(arguments.out / "documentation.inc", documentation_file(headers, arguments.root / "python" / "examples"))
+    write(arguments.out / "documentation.inc", documentation_file(headers, arguments.root / "python"))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
+#include "palimpsest/ops/control/stop_gradient_op.hpp"
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -228,6 +230,12 @@ Variable assert_that(const Variable& x, const std::vector<Variable>& conditions,
 
 Variable assert_that(const Variable& x, const Variable& condition, std::string message) {
   return assert_that(x, std::vector<Variable>{condition}, std::move(message));
+}
+
+void register_ops_of_control() {
+  register_type<AssertThat>();
+  register_type<IfElse>();
+  register_type<StopGradient>();
 }
 
 }  // namespace palimpsest::ops

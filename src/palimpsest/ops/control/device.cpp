@@ -6,6 +6,7 @@
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/control/device_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -38,5 +39,7 @@ Variable to_device(const Variable& x, Device target) {
   if (x.type().device == target) return x;
   return std::make_shared<ToDevice>(target)->make_node({&x, 1}).output(0);
 }
+
+void register_ops_of_device() { register_type<ToDevice>(); }
 
 }  // namespace palimpsest::ops

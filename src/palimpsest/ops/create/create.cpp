@@ -322,4 +322,12 @@ Variable eye(const Operand& n, std::optional<Operand> m, index_t k, DType dtype,
       .output(0);
 }
 
+void register_ops_of_create() {
+  register_type<Alloc>();
+  register_type<Arange>();
+  register_type<AxisCount>();
+  register_type<Eye>();
+  register_type<ShapeOf>();
+}
+
 }  // namespace palimpsest::ops

@@ -5,6 +5,7 @@
 #include "palimpsest/ops/create/random_op.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -239,6 +240,13 @@ Variable child_key(const Variable& key, index_t i) {
 
 Variable next_key(const Variable& key) {
   return std::make_shared<NextKey>()->make_node({&key, 1}).output(0);
+}
+
+void register_ops_of_random() {
+  register_type<NextKey>();
+  register_type<Random>();
+  register_type<RandomIntegers>();
+  register_type<SplitKey>();
 }
 
 }  // namespace palimpsest::ops

@@ -7,6 +7,7 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -403,5 +404,7 @@ std::vector<Variable> Elementwise::pullback(const Apply& apply,
   }
   return result;
 }
+
+void register_ops_of_elementwise() { register_type<Elementwise>(); }
 
 }  // namespace palimpsest::ops

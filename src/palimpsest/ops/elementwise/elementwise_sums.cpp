@@ -6,6 +6,7 @@
 #include "palimpsest/kernels/elementwise/computed_rows.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/products.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
@@ -309,5 +310,7 @@ void ElementwiseSums::run(RunContext& context) const {
     run_stretched<ElementwiseProgram::kMaxInputs>(*this, context);
   }
 }
+
+void register_ops_of_elementwise_sums() { register_type<ElementwiseSums>(); }
 
 }  // namespace palimpsest::ops

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -279,5 +280,7 @@ void JoinedPasses::run(RunContext& context) const {
       pass_of(*second_, two.inputs, outputs.subspan(a, b), outputs.subspan(a + b + s)), handed_,
       context.scratch());
 }
+
+void register_ops_of_joined_passes() { register_type<JoinedPasses>(); }
 
 }  // namespace palimpsest::ops

@@ -8,6 +8,7 @@
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/index/rows.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -181,6 +182,11 @@ Variable scatter_add(const Variable& y, std::span<const Variable> indices, Exten
   return std::make_shared<ScatterAdd>(std::move(sizes), are_constant(points))
       ->make_node(with_data(y, points))
       .output(0);
+}
+
+void register_ops_of_gather() {
+  register_type<Gather>();
+  register_type<ScatterAdd>();
 }
 
 }  // namespace palimpsest::ops

@@ -8,6 +8,7 @@
 #include "palimpsest/ops/create/shared_memory.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
@@ -170,6 +171,11 @@ Variable set_subtensor(const Variable& x, std::vector<Index> entries, const Vari
 }
 Variable inc_subtensor(const Variable& x, std::vector<Index> entries, const Variable& value) {
   return update(UpdateSubtensor::Kind::increase, x, std::move(entries), value);
+}
+
+void register_ops_of_index() {
+  register_type<Subtensor>();
+  register_type<UpdateSubtensor>();
 }
 
 }  // namespace palimpsest::ops

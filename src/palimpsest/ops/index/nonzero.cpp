@@ -6,6 +6,7 @@
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -91,5 +92,7 @@ bool has_run_time_extents(const Apply& apply, std::span<const Extents> inputs) {
   }
   return false;
 }
+
+void register_ops_of_nonzero() { register_type<Nonzero>(); }
 
 }  // namespace palimpsest::ops

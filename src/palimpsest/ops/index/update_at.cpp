@@ -12,6 +12,7 @@
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/index/rows.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -219,5 +220,7 @@ Variable update_at(UpdateAt::Kind kind, const Variable& x, ArrayIndex index,
 Variable set_row(const Variable& x, const Variable& position, const Variable& value) {
   return update_at(UpdateAt::Kind::set, x, {{0}, 0, false, true}, {&position, 1}, value);
 }
+
+void register_ops_of_update_at() { register_type<UpdateAt>(); }
 
 }  // namespace palimpsest::ops

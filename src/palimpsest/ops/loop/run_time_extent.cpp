@@ -2,6 +2,7 @@
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -37,5 +38,7 @@ void RunTimeExtent::run(RunContext& context) const {
   const bool no = false;
   strided_fill(&no, context.output(0));
 }
+
+void register_ops_of_run_time_extent() { register_type<RunTimeExtent>(); }
 
 }  // namespace palimpsest::ops

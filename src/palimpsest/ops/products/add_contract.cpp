@@ -7,6 +7,7 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/shared_memory.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/products/products.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
@@ -265,5 +266,7 @@ Variable ger(const Variable& z, const Operand& alpha, const Variable& x, const V
   check_ranks(inputs, 2, 1, 1, "ger");
   return built({{0}, {1}, {0, 1}}, inputs);
 }
+
+void register_ops_of_add_contract() { register_type<AddContract>(); }
 
 }  // namespace palimpsest::ops

@@ -6,6 +6,7 @@
 #include "palimpsest/base/small_vector.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/block_matrices_op.hpp"
 
 namespace palimpsest::ops {
@@ -118,6 +119,11 @@ Variable soften_singular_values(const Variable& x, const Variable& threshold, co
 
 Variable nuclear_norms(const Variable& x, Extents axes) {
   return std::make_shared<NuclearNorms>(std::move(axes))->make_node({&x, 1}).output(0);
+}
+
+void register_ops_of_block_matrices() {
+  register_type<NuclearNorms>();
+  register_type<SoftenSingularValues>();
 }
 
 }  // namespace palimpsest::ops

@@ -6,6 +6,7 @@
 #include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
@@ -215,6 +216,11 @@ Variable contract(const Variable& a, std::span<const int> labels_a, const Variab
 
 Variable norm2(const Variable& x) {
   return std::make_shared<Norm2>()->make_node({&x, 1}).output(0);
+}
+
+void register_ops_of_products() {
+  register_type<Contract>();
+  register_type<Norm2>();
 }
 
 }  // namespace palimpsest::ops

@@ -6,6 +6,7 @@
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/sparse_op.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
@@ -116,5 +117,7 @@ Variable sparse_product(const Variable& values, const Variable& column, const Va
   const Variable inputs[] = {v, column, row_start, astype(x, dtype)};
   return std::make_shared<SparseProduct>(columns, adjoint)->make_node(inputs).output(0);
 }
+
+void register_ops_of_sparse() { register_type<SparseProduct>(); }
 
 }  // namespace palimpsest::ops

@@ -6,6 +6,7 @@
 #include "palimpsest/kernels/arrays/singular_vectors.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/svd_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -53,5 +54,7 @@ SingularVectors svd(const Variable& a) {
           is_complex(s.dtype()) ? elementwise(ScalarOp::real, {s}) : s,
           triplets(ellipsis, slice(rows + 1, std::nullopt))};
 }
+
+void register_ops_of_svd() { register_type<Svd>(); }
 
 }  // namespace palimpsest::ops

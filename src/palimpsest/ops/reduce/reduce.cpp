@@ -10,6 +10,7 @@
 #include "palimpsest/kernels/reduce/arg_reduce.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
@@ -237,6 +238,12 @@ Variable any(const Variable& x, const ReduceOptions& options) {
 }
 Variable all_of(const Variable& x, const ReduceOptions& options) {
   return reduce(ReduceOp::all, x, options);
+}
+
+void register_ops_of_reduce() {
+  register_type<ArgReduce>();
+  register_type<FusedReduce>();
+  register_type<Reduce>();
 }
 
 }  // namespace palimpsest::ops

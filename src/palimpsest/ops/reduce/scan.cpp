@@ -3,6 +3,7 @@
 
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
@@ -71,5 +72,7 @@ Variable cumsum(const Variable& x, std::optional<index_t> axis) {
 Variable cumprod(const Variable& x, std::optional<index_t> axis) {
   return scan(ReduceOp::prod, x, axis);
 }
+
+void register_ops_of_scan() { register_type<Scan>(); }
 
 }  // namespace palimpsest::ops

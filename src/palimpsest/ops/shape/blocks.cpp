@@ -5,6 +5,7 @@
 
 #include "palimpsest/kernels/arrays/blocks.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/blocks_op.hpp"
 
 namespace palimpsest {
@@ -104,6 +105,8 @@ Variable blocks_to_array(const Variable& y, Extents im_size, Extents block, Exte
       ->make_node({&y, 1})
       .output(0);
 }
+
+void register_ops_of_blocks() { register_type<Blocks>(); }
 
 }  // namespace ops
 }  // namespace palimpsest

@@ -5,6 +5,7 @@
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -120,6 +121,12 @@ Variable view_as_real(const Variable& x) {
 }
 Variable view_as_complex(const Variable& x) {
   return std::make_shared<ViewAsComplex>()->make_node({&x, 1}).output(0);
+}
+
+void register_ops_of_complex_views() {
+  register_type<ComplexPart>();
+  register_type<ViewAsComplex>();
+  register_type<ViewAsReal>();
 }
 
 }  // namespace palimpsest::ops

@@ -4,6 +4,7 @@
 
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/products/products.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
@@ -100,6 +101,11 @@ Variable diagonal(const Variable& x, index_t offset, index_t a, index_t b) {
 
 Variable trace(const Variable& x, index_t offset, index_t a, index_t b) {
   return sum(diagonal(x, offset, a, b), {Axes{-1}, false});
+}
+
+void register_ops_of_diagonal() {
+  register_type<Diagonal>();
+  register_type<DiagonalInto>();
 }
 
 }  // namespace palimpsest::ops

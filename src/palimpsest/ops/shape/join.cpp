@@ -7,6 +7,7 @@
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -249,6 +250,11 @@ Variable tile(const Variable& x, const std::vector<index_t>& counts) {
     result = multiplied(result, first + i, first + i, counts[i]);
   }
   return result;
+}
+
+void register_ops_of_join() {
+  register_type<Join>();
+  register_type<PartOf>();
 }
 
 }  // namespace palimpsest::ops

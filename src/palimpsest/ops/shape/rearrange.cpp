@@ -234,4 +234,10 @@ Variable roll(const Variable& x, const std::vector<index_t>& shifts, const Axes&
   return result;
 }
 
+void register_ops_of_rearrange() {
+  register_type<Pad>();
+  register_type<PadAround>();
+  register_type<Roll>();
+}
+
 }  // namespace palimpsest::ops

@@ -4,6 +4,7 @@
 
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
@@ -162,5 +163,10 @@ Variable reshape(const Variable& x, const ShapeArgument& shape) {
 }
 
 Variable ravel(const Variable& x) { return x.rank() == 1 ? x : reshape(x, {kUnknown}); }
+
+void register_ops_of_reshape() {
+  register_type<Reshape>();
+  register_type<ReshapeTo>();
+}
 
 }  // namespace palimpsest::ops

@@ -6,6 +6,7 @@
 
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 
@@ -360,6 +361,16 @@ Variable flip(const Variable& x, Axes axes) {
   if (axes.empty()) return x;
   axes = normalize_axes(axes, x.rank(), "flip");
   return apply_to(x, std::make_shared<Flip>(std::move(axes)));
+}
+
+void register_ops_of_shape_ops() {
+  register_type<BroadcastLike>();
+  register_type<BroadcastTo>();
+  register_type<ExpandDims>();
+  register_type<Flip>();
+  register_type<SpecifyShape>();
+  register_type<Squeeze>();
+  register_type<Transpose>();
 }
 
 }  // namespace palimpsest::ops

@@ -9,6 +9,7 @@
 
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/shape/strided_op.hpp"
 
@@ -209,6 +210,11 @@ Variable as_strided(const Variable& x, Extents extents, Strides strides, index_t
                                    std::move(strides), offset)
       ->make_node({&flat, 1})
       .output(0);
+}
+
+void register_ops_of_strided() {
+  register_type<Strided>();
+  register_type<StridedAdjoint>();
 }
 
 }  // namespace palimpsest::ops

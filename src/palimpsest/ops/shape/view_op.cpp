@@ -3,6 +3,7 @@
 
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/ops/common.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 
 namespace palimpsest::ops {
@@ -38,5 +39,7 @@ void ViewOp::run(RunContext& context) const {
 }
 
 void Contiguous::run(RunContext& context) const { run_copy(context.input(0), context.output(0)); }
+
+void register_ops_of_view_op() { register_type<Contiguous>(); }
 
 }  // namespace palimpsest::ops

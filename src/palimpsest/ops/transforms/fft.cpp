@@ -8,6 +8,7 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
@@ -245,5 +246,7 @@ Variable fftshift(const Variable& x, const std::optional<Axes>& axes) {
 Variable ifftshift(const Variable& x, const std::optional<Axes>& axes) {
   return shifted(x, axes, true);
 }
+
+void register_ops_of_fft() { register_type<Fft>(); }
 
 }  // namespace palimpsest::ops

@@ -72,38 +72,6 @@ bool differ(std::span<const index_t> a, std::span<const index_t> b) {
   return false;
 }
 
-// Placeholder for a cotangent of locations, which cannot be computed. Its inputs are the cotangent
-// of the result and the locations. A step that needs its value fails before it runs.
-class LocsCotangent final : public Op {
- public:
-  std::string name() const override { return "LocsCotangent"; }
-  Apply make_node(std::span<const Variable> inputs) const override {
-    return node(inputs, {inputs[1].type()});
-  }
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
-    refuse();
-  }
-  Linearity linear_in(const Apply&, int in) const override {
-    return in == 0 ? Linearity::real : Linearity::no;
-  }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
-    refuse();
-  }
-  void run(RunContext&) const override { refuse(); }
-
- private:
-  [[noreturn]] static void refuse() {
-    throw NotSupported(
-        "[interpolate] locs: got a derivative with respect to the locations, expected one with "
-        "respect to the data only");
-  }
-};
-
-Variable locs_cotangent(const Variable& w, const Variable& locs) {
-  const Variable inputs[] = {w, locs};
-  return std::make_shared<LocsCotangent>()->make_node(inputs).output(0);
-}
-
 }  // namespace
 
 // -- texts --------------------------------------------------------------------------------------
@@ -213,8 +181,11 @@ std::vector<Variable> Interpolation::pullback(const Apply& apply,
                                               std::span<const Variable> cotangents) const {
   const Variable inputs[] = {cotangents[0], apply.input(1), apply.input(2)};
   const auto transposed = std::make_shared<Interpolation>(plan_, !adjoint_);
-  return {
-      transposed->make_node(inputs).output(0), locs_cotangent(cotangents[0], apply.input(1)), {}};
+  return {transposed->make_node(inputs).output(0),
+          refused_cotangent(cotangents[0], apply.input(1),
+                            "[interpolate] locs: got a derivative with respect to the locations, "
+                            "expected one with respect to the data only"),
+          {}};
 }
 
 std::size_t Interpolation::scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const {
@@ -304,6 +275,11 @@ Variable interpolate_adjoint(const Variable& y, const Variable& locs, const Exte
   const GriddingPlan plan(gridding_spec(grid_size, options, "interpolate_adjoint"),
                           "interpolate_adjoint");
   return interpolate_adjoint(plan, y, locs, point_order(plan, locs));
+}
+
+void register_ops_of_gridding() {
+  register_type<Interpolation>();
+  register_type<PointOrder>();
 }
 
 }  // namespace palimpsest::ops

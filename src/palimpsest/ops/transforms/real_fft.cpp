@@ -5,6 +5,7 @@
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/transforms/real_fft_op.hpp"
 
 namespace palimpsest::ops {
@@ -81,5 +82,7 @@ void RealFft::run(RunContext& context) const {
                                                              : 1 / n;
   (back_ ? half_to_real : real_to_half)(in, out, parameters_.axis, scale);
 }
+
+void register_ops_of_real_fft() { register_type<RealFft>(); }
 
 }  // namespace palimpsest::ops

@@ -116,4 +116,6 @@ Variable stencil_adjoint(const Variable& y, Stencil stencil, const Variable& sta
   return filtered(y, std::move(stencil), start, true);
 }
 
+void register_ops_of_stencil() { register_type<StencilOp>(); }
+
 }  // namespace palimpsest::ops
