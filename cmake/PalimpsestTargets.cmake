@@ -331,6 +331,34 @@ inline constexpr const LinopType& (*kBuiltIn[])() = {@list@};
 ")
 endfunction()
 
+# Writes palimpsest/io/image_format_list.hpp into the build tree: the declarations and the list of all
+# `const ImageFormat& image_format_types::<name>()` that the sources of the file formats define.
+function(palimpsest_image_formats)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS io/*.cpp)
+  palimpsest_defined_names(names "const ImageFormat& image_format_types::([a-z_0-9]+)" ${sources})
+  set(declarations "")
+  foreach(name IN LISTS names)
+    string(APPEND declarations "const ImageFormat& ${name}();\n")
+  endforeach()
+  list(JOIN names ", " list)
+  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/io/image_format_list.hpp @ONLY CONTENT
+"// SPDX-License-Identifier: Apache-2.0
+// Internal: the formats of images of this library. Made by the build from the definitions.
+#pragma once
+
+#include <vector>
+
+#include \"palimpsest/io/format.hpp\"
+
+namespace palimpsest::image_format_types {
+
+@declarations@
+inline std::vector<const ImageFormat& (*)()> list() { return {@list@}; }
+
+}  // namespace palimpsest::image_format_types
+")
+endfunction()
+
 # palimpsest_sample_lists(HEADER PREFIX INCLUDE NAMESPACE TYPE <sources>): writes a header into the build tree with
 # PREFIX_sample_lists(), pairs of a name in CamelCase and a function, of all `std::vector<TYPE> <name>_samples()` that
 # the sources define, and PREFIX_refusal_lists() of all `std::vector<testing::Refusal> <name>_refusals()`.

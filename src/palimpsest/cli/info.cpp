@@ -142,6 +142,13 @@ void add_ismrmrd(Facts& facts, const std::string& file) {
   add_images(facts, from_ismrmrd(images), images.heads.size());
 }
 
+void add_image(Facts& facts, const NiftiImage& image) {
+  add_array(facts, image.data);
+  facts.add("spacing in mm", std::vector<double>(image.spacing_mm.begin(), image.spacing_mm.end()));
+  add_place(facts, from_nifti(image));
+  facts.add("description", image.description);
+}
+
 void info(const InfoOptions& options) {
   const std::string& file = options.file;
   Outputs().reads(file);
@@ -149,7 +156,7 @@ void info(const InfoOptions& options) {
   read_input(file, [&] {
     const FileFormat format = detect_format(file);
     facts.add("file", file);
-    facts.add("format", std::string(name_of(format)));
+    facts.add("format", std::string(format_name(file)));
     switch (format) {
       case FileFormat::npy:
         return add_array(facts, read_npy(file));
@@ -159,14 +166,10 @@ void info(const InfoOptions& options) {
         return add_array(facts, read_png(file));
       case FileFormat::ismrmrd:
         return add_ismrmrd(facts, file);
-      case FileFormat::nifti: {
-        const NiftiImage image = read_nifti(file);
-        add_array(facts, image.data);
-        facts.add("spacing in mm",
-                  std::vector<double>(image.spacing_mm.begin(), image.spacing_mm.end()));
-        add_place(facts, from_nifti(image));
-        facts.add("description", image.description);
-      }
+      case FileFormat::nifti:
+        return add_image(facts, read_nifti(file));
+      case FileFormat::image:
+        return add_image(facts, detect_image_format(file)->read(file));
     }
   });
   facts.print(options.json);
@@ -176,8 +179,7 @@ void info(const InfoOptions& options) {
 
 void add_info(CommandLine& line) {
   const auto options = std::make_shared<InfoOptions>();
-  line.add("info",
-           "List the contents of a file (ISMRMRD scan or images, NPY, BART CFL, NIfTI, PNG)")
+  line.add("info", "List the contents of a file: a scan, images or an array in any known format")
       .argument("FILE", options->file, "File to describe")
       .flag("--json", options->json, "Facts as JSON on standard output")
       .action([options] { info(*options); });

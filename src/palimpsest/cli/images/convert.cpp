@@ -160,7 +160,7 @@ void add_convert(CommandLine& line) {
                 "NPY, CFL, NIfTI, ISMRMRD images or raw scan (to k-space), PNG")
       .argument(
           "OUTPUT", options->output,
-          "Output; its ending is the format: .nii, .nii.gz, .h5, .mrd, .npy, .cfl, .hdr, .png")
+          fmt::format("Output; its ending is the format: {}", fmt::join(image_endings(), ", ")))
       .option("--axes", "NAMES", options->axes,
               "Names of the input's axes, slow to fast, such as T,C,Ny,Nx; see `help dimensions`")
       .option("--slice", "AXIS=A:B", options->slices,

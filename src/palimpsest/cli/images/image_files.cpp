@@ -48,6 +48,8 @@ Image read_any(const std::string& path) {
       return from_nifti(read_nifti(path));
     case FileFormat::png:
       return from_png(read_png(path));
+    case FileFormat::image:
+      return from_nifti(detect_image_format(path)->read(path));
     case FileFormat::ismrmrd:
       break;
   }
@@ -57,6 +59,16 @@ Image read_any(const std::string& path) {
 bool ends_in_any(const std::string& path, std::initializer_list<const char*> endings) {
   return std::any_of(endings.begin(), endings.end(),
                      [&](const char* ending) { return ends_in(path, ending); });
+}
+
+// That of the files that end so; null: none.
+const ImageFormat* image_format_of(const std::string& path) {
+  for (const ImageFormat* format : image_formats()) {
+    for (const std::string_view ending : format->endings) {
+      if (ends_in(path, std::string(ending).c_str())) return format;
+    }
+  }
+  return nullptr;
 }
 
 // The image with real values where they are wanted; NIfTI and others keep complex ones.
@@ -148,8 +160,14 @@ SortingBytes image_writing_bytes(const std::string& path, const Dims& names, con
 }
 
 const std::vector<std::string>& image_endings() {
-  static const std::vector<std::string> endings = {".png", ".nii", ".nii.gz", ".h5",
-                                                   ".mrd", ".npy", ".cfl",    ".hdr"};
+  static const std::vector<std::string> endings = [] {
+    std::vector<std::string> all = {".png", ".nii", ".nii.gz", ".h5",
+                                    ".mrd", ".npy", ".cfl",    ".hdr"};
+    for (const ImageFormat* format : image_formats()) {
+      all.insert(all.end(), format->endings.begin(), format->endings.end());
+    }
+    return all;
+  }();
   return endings;
 }
 
@@ -198,6 +216,9 @@ void write_image(Outputs& outputs, const std::string& path, const Image& image,
     if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
     if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
     if (ends_in(path, ".png")) return write_picture(to, image, options);
+    if (const ImageFormat* format = image_format_of(path)) {
+      return format->write(to, to_nifti(result));
+    }
     write_npy(to, result.data);
   });
 }

@@ -17,7 +17,7 @@ const std::vector<std::string>& image_endings();
 /// The endings of formats that keep all numbers: without .png.
 const std::vector<std::string>& array_endings();
 
-/// An image out of a file: NPY, CFL, NIfTI, images of an ISMRMRD file, gray PNG.
+/// An image out of a file: NPY, CFL, NIfTI, images of an ISMRMRD file, gray PNG, image_formats().
 ///
 /// Axes of 1 are dropped, but x and y. A CFL has the names of BART's dimensions (Nx, Ny, Nz, C, M,
 /// B5 .. B9, T, B11, B12, S); NPY has usual_names(). Names of all that it has are in `names`.

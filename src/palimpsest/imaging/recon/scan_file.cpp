@@ -65,13 +65,14 @@ ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLe
                    bool whole)
     : path_(path), options_(options), whole_(whole) {
   layout_.format = read_input(path, [&] { return detect_format(path); });
-  if (layout_.format == FileFormat::nifti || layout_.format == FileFormat::png) {
+  const FileFormat format = layout_.format;
+  if (format != FileFormat::npy && format != FileFormat::cfl && format != FileFormat::ismrmrd) {
     throw ValueError(
         fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
                     "palimpsest simulate --image {}",
-                    path, name_of(layout_.format), path));
+                    path, format_name(path), path));
   }
-  if (layout_.format == FileFormat::ismrmrd) {
+  if (format == FileFormat::ismrmrd) {
     if (!options.trajectory.empty()) {
       throw ValueError(fmt::format(
           "[--trajectory] {} is a raw file, whose readouts have their own coordinates. Try "

@@ -94,8 +94,8 @@ void bind_files(nb::module_& m) {
       },
       "path"_a);
   m.def(
-      "detect_format",
-      [](nb::handle path) { return std::string(name_of(detect_format(path_of(path)))); }, "path"_a);
+      "detect_format", [](nb::handle path) { return std::string(format_name(path_of(path))); },
+      "path"_a);
 }
 
 }  // namespace palimpsest::python

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "palimpsest/io/hdf5_handles.hpp"
+#include "palimpsest/io/hdf5/hdf5_handles.hpp"
 
 namespace palimpsest::io_detail {
 namespace {

@@ -5,7 +5,7 @@
 // traj, data} per readout, the last two of variable length.
 #include <algorithm>
 
-#include "palimpsest/io/hdf5_handles.hpp"
+#include "palimpsest/io/hdf5/hdf5_handles.hpp"
 
 namespace palimpsest::io_detail {
 
