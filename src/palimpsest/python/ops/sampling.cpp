@@ -7,6 +7,7 @@
 #include "palimpsest/ops/products/block_matrices.hpp"
 #include "palimpsest/ops/shape/strided.hpp"
 #include "palimpsest/ops/transforms/nufft.hpp"
+#include "palimpsest/ops/transforms/radon.hpp"
 #include "palimpsest/ops/transforms/stencil.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
@@ -41,6 +42,7 @@ std::string literal(const InterpolationKernel& kernel) {
 
 PALIMPSEST_OPTIONS(NufftOptions)
 PALIMPSEST_OPTIONS(InterpolateOptions)
+PALIMPSEST_OPTIONS(RadonOptions)
 
 }  // namespace palimpsest::python
 
@@ -70,6 +72,26 @@ void bind_points(nb::module_& m) {
       m, "nufft_adjoint", "Variable", {"y", "locs", "image_size"},
       +[](const NufftOptions& options, Variable y, Variable locs, Extents image_size) {
         return ops::nufft_adjoint(y, locs, image_size, options);
+      });
+  // Example of ops.radon:
+  //   >>> x = np.ones((3, 3))
+  //   >>> ps.function([], ps.ops.radon(x, np.array([0.0, np.pi / 2]), n_detectors=3))()
+  //   array([[3., 3., 3.],
+  //          [3., 3., 3.]])
+  def_with_options<RadonOptions>(
+      m, "radon", "Variable", {"x", "angles"},
+      +[](const RadonOptions& options, Variable x, Variable angles) {
+        return ops::radon(x, angles, options);
+      });
+  // Example of ops.radon_adjoint:
+  //   >>> y = np.array([[1.0, 0.0, 2.0]])
+  //   >>> ps.function([], ps.ops.radon_adjoint(y, np.array([0.0]), (2, 3)))()
+  //   array([[1., 0., 2.],
+  //          [1., 0., 2.]])
+  def_with_options<RadonOptions>(
+      m, "radon_adjoint", "Variable", {"y", "angles", "image_size"},
+      +[](const RadonOptions& options, Variable y, Variable angles, Extents image_size) {
+        return ops::radon_adjoint(y, angles, image_size, options);
       });
   m.def("take", &ops::take, "x"_a, "indices"_a, "axis"_a.none() = nb::none());
   m.def(
