@@ -11,6 +11,7 @@
 #include "palimpsest/linop/transforms/finite_difference.hpp"
 #include "palimpsest/linop/transforms/interpolate.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
+#include "palimpsest/linop/transforms/radon.hpp"
 #include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
 #include "palimpsest/python/arrays.hpp"
@@ -126,6 +127,30 @@ void bind_fourier(nb::module_& m) {
       "locs"_a, "grid_size"_a, nb::kw_only(), "width"_a = 4.0, "beta"_a = 1.0, "norm"_a = 1,
       "pad_mode"_a = "circular", "batch"_a = "...", "locs_batch"_a.none() = nb::none(),
       "grid"_a.none() = nb::none(), "Reads a grid between its elements.");
+}
+
+void bind_radon(nb::module_& m) {
+  // Example of Radon:
+  //   >>> A = ps.Radon(np.arange(4) * np.pi / 4, (3, 5), n_detectors=5)
+  //   >>> A.oshape, A(np.ones((2, 3, 5))).shape
+  //   ((..., A, R), (2, 4, 5))
+  //   >>> bool(ps.check_contract(A, extents=(2, 3, 5)))
+  //   True
+  m.def(
+      "Radon",
+      [](Parameter angles, Extents image_size, std::optional<index_t> n_detectors, double spacing,
+         std::optional<double> center, Dims batch, Dims image, Dims output) {
+        return Radon(angles, image_size,
+                     {.n_detectors = n_detectors,
+                      .spacing = spacing,
+                      .center = center,
+                      .batch = batch,
+                      .image = image,
+                      .output = output});
+      },
+      "angles"_a, "image_size"_a, nb::kw_only(), "n_detectors"_a.none() = nb::none(),
+      "spacing"_a = 1.0, "center"_a.none() = nb::none(), "batch"_a = "...", "image"_a = "Ny Nx",
+      "output"_a = "A R", "Slices to their sinograms.");
 }
 
 void bind_filters(nb::module_& m) {
@@ -283,6 +308,7 @@ void bind_containers(nb::module_& m) {
 
 void bind_transforms(nb::module_& m) {
   bind_fourier(m);
+  bind_radon(m);
   bind_filters(m);
   bind_sampling(m);
   bind_containers(m);
