@@ -4,6 +4,7 @@
 
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
+#include "palimpsest/io/mrc.hpp"
 #include "palimpsest/io/nifti.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
@@ -27,6 +28,17 @@ std::string path_of(nb::handle path) {
 
 struct NiftiObject {
   NiftiImage image;
+};
+
+struct MrcObject {
+  MrcImage image;
+  bool is_mapped = false;
+
+  // A mapped array stays a Tensor, as with map_npy.
+  nb::object data() const {
+    if (is_mapped) return nb::cast(image.data);
+    return export_in_place(Tensor(image.data), Kind::numpy);
+  }
 };
 
 template <Tensor (*read)(const std::string&)>
@@ -93,6 +105,56 @@ void bind_files(nb::module_& m) {
         return NiftiObject{released([&] { return read_nifti(from); })};
       },
       "path"_a);
+  nb::class_<MrcObject>(m, "MrcImage", "An image of an MRC file.")
+      .def_prop_ro("data", &MrcObject::data, "(section, row, column).")
+      .def_prop_ro(
+          "spacing_angstrom", [](const MrcObject& o) { return o.image.spacing_angstrom; },
+          "Distance between voxels along sections, rows and columns; 0 where the file gives none.")
+      .def_prop_ro(
+          "origin_angstrom", [](const MrcObject& o) { return o.image.origin_angstrom; },
+          "Position of the first voxel along x, y, z.")
+      .def_prop_ro(
+          "is_stack", [](const MrcObject& o) { return o.image.is_stack; },
+          "Sections are images of their own and no volume.")
+      .def_prop_ro(
+          "description", [](const MrcObject& o) { return o.image.description; },
+          "Lines of the labels.");
+  // Example of read_mrc, map_mrc, write_mrc, MrcImage:
+  //   >>> import os, tempfile
+  //   >>> path = os.path.join(tempfile.mkdtemp(), "a.mrc")
+  //   >>> ps.write_mrc(path, np.ones((2, 3, 4), np.float32), spacing_angstrom=(5, 2, 2))
+  //   >>> image = ps.read_mrc(path)
+  //   >>> image.data.shape, image.spacing_angstrom, ps.map_mrc(path).data.dtype == "float32"
+  //   ((2, 3, 4), [5.0, 2.0, 2.0], True)
+  m.def(
+      "read_mrc",
+      [](nb::handle path) {
+        const std::string from = path_of(path);
+        return MrcObject{released([&] { return read_mrc(from); })};
+      },
+      "path"_a);
+  m.def(
+      "map_mrc",
+      [](nb::handle path) {
+        const std::string from = path_of(path);
+        return MrcObject{released([&] { return map_mrc(from); }), true};
+      },
+      "path"_a);
+  m.def(
+      "write_mrc",
+      [](nb::handle path, Tensor image, std::array<double, 3> spacing, std::array<double, 3> origin,
+         bool is_stack, const std::string& description) {
+        const std::string to = path_of(path);
+        released([&] {
+          write_mrc(to, {.data = image,
+                         .spacing_angstrom = spacing,
+                         .origin_angstrom = origin,
+                         .is_stack = is_stack,
+                         .description = description});
+        });
+      },
+      "path"_a, "image"_a, nb::kw_only(), "spacing_angstrom"_a = std::array<double, 3>{},
+      "origin_angstrom"_a = std::array<double, 3>{}, "is_stack"_a = false, "description"_a = "");
   m.def(
       "detect_format", [](nb::handle path) { return std::string(format_name(path_of(path))); },
       "path"_a);
