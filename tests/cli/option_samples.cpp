@@ -4,13 +4,12 @@
 #include <complex>
 #include <span>
 
+#include "cli/command_samples.hpp"
 #include "palimpsest/imaging/phantom.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/npy.hpp"
 
 namespace palimpsest::cli {
-namespace {
-
 using Options = std::map<std::string, Sample>;
 
 CommandSamples computing(const ScratchDirectory& dir, std::string name,
@@ -38,6 +37,8 @@ CommandSamples computing(const ScratchDirectory& dir, std::string name,
   command.options.insert(common.begin(), common.end());
   return command;
 }
+
+namespace {
 
 CommandSamples of_maps(const ScratchDirectory& dir) {
   return computing(dir, "maps", {dir / "k.npy", dir / "o.npy"},
@@ -181,6 +182,7 @@ std::vector<CommandSamples> step_samples(const ScratchDirectory& dir) {
                            {"--save-maps", {{"--save-maps", dir / "m.npy"}, {"--coils", "3"}}}}));
   all.back().usual = {{{"--size", "32,32"}, {"--size"}}};
   for (CommandSamples& command : of_images(dir)) all.push_back(std::move(command));
+  for (const auto samples_of : command_sample_list()) all.push_back(samples_of(dir));
   const Tensor noise = Tensor::random_normal({4, 400}, DType::complex64, {31});
   write_npy(dir / "noise.npy", noise);
   Tensor covariance = Tensor::zeros({4, 4}, DType::complex64);

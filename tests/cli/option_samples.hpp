@@ -39,8 +39,12 @@ struct CommandSamples {
   std::set<std::string> common = {};
 };
 
-/// Of the commands for single steps. Writes their inputs, besides the arrays k.npy, maps.npy and
-/// image.npy of `dir`, which are there.
+/// Those of a command that computes, with the options that all of these have.
+CommandSamples computing(const ScratchDirectory& dir, std::string name,
+                         std::vector<std::string> arguments, std::map<std::string, Sample> options);
+/// Of the commands for single steps: those of option_samples.cpp and of all
+/// `CommandSamples samples_of_<name>(const ScratchDirectory& dir)` in the tests of commands. Writes
+/// their inputs, besides the arrays k.npy, maps.npy and image.npy of `dir`, which are there.
 std::vector<CommandSamples> step_samples(const ScratchDirectory& dir);
 
 }  // namespace palimpsest::cli
