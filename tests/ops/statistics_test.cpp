@@ -213,16 +213,31 @@ TEST(Statistics, LogSumExpDoesNotOverflow) {
   EXPECT_EQ(softmax, (V{0.25, 0.25, 0.25, 0.25}));
 }
 
+TEST(Statistics, SoftmaxDoesNotOverflow) {
+  const Tensor t = Tensor::from<double>({1000, 1000, -INFINITY, 3}, Extents{2, 2});
+  const V rows = value_of([](auto& x) { return ops::softmax(x, Axes{1}); }, t).to_vector<double>();
+  EXPECT_EQ(rows, (V{0.5, 0.5, 0, 1}));
+  const V all = value_of([](auto& x) { return ops::softmax(x); }, t).to_vector<double>();
+  EXPECT_EQ(all, (V{0.5, 0.5, 0, 0}));
+  // Integers are converted.
+  const Tensor ints = Tensor::from<std::int64_t>({7, 7}, Extents{2});
+  EXPECT_EQ(value_of([](auto& x) { return ops::softmax(x); }, ints).to_vector<double>(),
+            (V{0.5, 0.5}));
+  expect_error<ShapeError>([] { ops::softmax(dvector("x"), Axes{1}); }, "[softmax]");
+}
+
 TEST(Statistics, GradientsOfComposedReductionsAgreeWithDifferences) {
   using F = std::function<Variable(const Variable&)>;
-  const std::vector<F> costs{[](const Variable& x) { return ops::sum(ops::var(x, {Axes{0}})); },
-                             [](const Variable& x) { return ops::std(x); },
-                             [](const Variable& x) { return ops::norm(x, {.order = 3}); },
-                             [](const Variable& x) { return ops::norm(x, {.order = INFINITY}); },
-                             [](const Variable& x) {
-                               return ops::sum(ops::real(ops::logsumexp(x, {Axes{1}, false})));
-                             },
-                             [](const Variable& x) { return ops::real(ops::prod(x)); }};
+  const std::vector<F> costs{
+      [](const Variable& x) { return ops::sum(ops::var(x, {Axes{0}})); },
+      [](const Variable& x) { return ops::std(x); },
+      [](const Variable& x) { return ops::norm(x, {.order = 3}); },
+      [](const Variable& x) { return ops::norm(x, {.order = INFINITY}); },
+      [](const Variable& x) {
+        return ops::sum(ops::real(ops::logsumexp(x, {Axes{1}, false})));
+      },
+      [](const Variable& x) { return ops::sum(ops::real(ops::square(ops::softmax(x, Axes{0})))); },
+      [](const Variable& x) { return ops::real(ops::prod(x)); }};
   for (const DType dtype : {DType::float64, DType::complex128}) {
     const Tensor at = ops::sample_values({3, 2}, dtype, 5),
                  v = ops::sample_values({3, 2}, dtype, 6);

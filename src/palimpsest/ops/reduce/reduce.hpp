@@ -59,6 +59,8 @@ Variable norm(const Variable& x, const NormOptions& options = {});
 
 /// log(sum(exp(x))) without overflow; -infinity of no elements.
 Variable logsumexp(const Variable& x, const ReduceOptions& options = {});
+/// exp(x) / sum(exp(x)) without overflow, over some axes or over all.
+Variable softmax(const Variable& x, const AxesArgument& axes = {});
 
 /// Sums, or products, of the elements up to each one along an axis; without an axis over the array
 /// in row-major order. bool and integers in int64/uint64.

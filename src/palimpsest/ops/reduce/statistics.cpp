@@ -72,16 +72,33 @@ Variable norm(const Variable& x, const NormOptions& options) {
   return pow(sum(pow(abs(values), options.order), over), 1 / options.order);
 }
 
+namespace {
+
+// exp(values - offset), with an offset for each sum so that the largest is 1. The offset cancels in
+// the end: it needs no derivative. An infinite one is not used, because infinity less infinity is
+// NaN.
+struct ScaledExponentials {
+  Variable offset, values;
+  ScaledExponentials(const Variable& x, const Axes& axes) {
+    const Variable largest = stop_gradient(largest_or_lowest(real(x), axes));
+    offset = where(isfinite(largest), largest, 0);
+    values = exp(x - offset);
+  }
+};
+
+}  // namespace
+
 Variable logsumexp(const Variable& x, const ReduceOptions& options) {
   const Axes axes = reduced_axes(x, options.axes, "logsumexp");
-  const Variable values = inexact(x);
-  // The offset is subtracted and added again: it needs no derivative. An infinite one is not used,
-  // because infinity less infinity is NaN.
-  const Variable largest = stop_gradient(largest_or_lowest(real(values), axes));
-  const Variable offset = where(isfinite(largest), largest, 0);
-  const Variable scaled = exp(values - offset);
-  const Variable result = log(sum(scaled, {axes, true})) + offset;
+  const ScaledExponentials scaled(inexact(x), axes);
+  const Variable result = log(sum(scaled.values, {axes, true})) + scaled.offset;
   return options.keepdims ? result : squeeze(result, axes);
+}
+
+Variable softmax(const Variable& x, const AxesArgument& axes) {
+  const Axes along = reduced_axes(x, axes, "softmax");
+  const ScaledExponentials scaled(inexact(x), along);
+  return scaled.values / sum(scaled.values, {along, true});
 }
 
 }  // namespace palimpsest::ops

@@ -124,6 +124,8 @@ void bind_reductions(nb::module_& m) {
   def_reduction<&ops::argmin>(m, "argmin", "The position of the first smallest element.");
   def_reduction<&ops::mean>(m, "mean", "The mean; of integers in float64.");
   def_reduction<&ops::logsumexp>(m, "logsumexp", "log(sum(exp(x))) without overflow.");
+  m.def("softmax", &ops::softmax, "x"_a, "axis"_a.none() = nb::none(),
+        "exp(x) / sum(exp(x)) without overflow, over some axes or over all.");
   m.def(
       "var",
       [](Variable x, AxesArgument axis, bool keepdims, index_t ddof) {
