@@ -355,7 +355,7 @@ def sparse_case():
     def make():
         rows, per_row = 100_000, 10
         draw = np.random.default_rng(3)
-        column = draw.integers(0, rows, rows * per_row)
+        column = draw.integers(0, rows, rows * per_row, dtype=np.int32)  # as SciPy holds them
         start = np.arange(0, rows * per_row + 1, per_row)
         values, x = random(rows * per_row, np.float32), random(rows, np.float32)
         A = ps.Sparse(values, column, start, rows)

@@ -29,15 +29,16 @@ struct Pattern {
 };
 
 struct Matrix {
-  Matrix(Random& random, DType dtype, index_t rows, index_t columns, index_t most)
-      : Matrix(random, dtype, Pattern(random, rows, columns, most)) {}
-  Matrix(Random& random, DType dtype, const Pattern& p)
+  Matrix(Random& random, DType dtype, index_t rows, index_t columns, index_t most,
+         DType index = DType::int64)
+      : Matrix(random, dtype, Pattern(random, rows, columns, most), index) {}
+  Matrix(Random& random, DType dtype, const Pattern& p, DType index)
       : values(dtype, {p.n()}, {-1}),
-        column(DType::int64, {p.n()}, {3}),
+        column(index, {p.n()}, {3}),
         start(DType::int64, {static_cast<index_t>(p.starts.size())}, {2}) {
     values.fill_normal(random);
     for (index_t k = 0; k < p.n(); ++k) {
-      column.set<index_t>(k, p.columns[static_cast<std::size_t>(k)]);
+      column.set_value(k, static_cast<double>(p.columns[static_cast<std::size_t>(k)]));
     }
     for (index_t r = 0; r < start.count(); ++r) {
       start.set<index_t>(r, p.starts[static_cast<std::size_t>(r)]);
@@ -54,7 +55,8 @@ TEST(Csr, BothDirectionsAreSumsOverTheValuesInEveryLayout) {
     for (const bool real_values : {false, true}) {
       for (const index_t rows : {0, 1, 7, 300}) {
         const index_t columns = uniform(random, 0, 200);
-        const Matrix m(random, real_values ? real_of(dtype) : dtype, rows, columns, 9);
+        const Matrix m(random, real_values ? real_of(dtype) : dtype, rows, columns, 9,
+                       rows % 2 == 0 ? DType::int64 : DType::int32);
         const Extents batch = random_extents(random, 2, 3);
         Extents of_x(batch), of_y(batch);
         of_x.push_back(columns);
@@ -73,7 +75,7 @@ TEST(Csr, BothDirectionsAreSumsOverTheValuesInEveryLayout) {
           const index_t b = i / rows, r = i % rows;
           Complex sum;
           for (index_t k = m.start.get<index_t>(r); k < m.start.get<index_t>(r + 1); ++k) {
-            const index_t c = b * columns + m.column.get<index_t>(k);
+            const index_t c = b * columns + static_cast<index_t>(m.column.value(k).real());
             sum += m.values.value(k) * x.value(c);
             sums[static_cast<std::size_t>(c)] += std::conj(m.values.value(k)) * w.value(i);
           }
@@ -129,6 +131,11 @@ TEST(Csr, IndicesThatAreOutOfRangeAreRefusedAndNeverFollowed) {
     m.column.set<index_t>(3, wrong);
     expect_refused(m, "column: index out of range: got " + std::to_string(wrong) +
                           " at element 3, expected 0..19");
+    if (std::abs(static_cast<double>(wrong)) < 1e9) {
+      Matrix narrow(random, DType::float64, 10, 20, 5, DType::int32);
+      narrow.column.set<std::int32_t>(3, static_cast<std::int32_t>(wrong));
+      expect_refused(narrow, "column: index out of range: got " + std::to_string(wrong));
+    }
     Matrix n(random, DType::float64, 10, 20, 5);
     n.start.set<index_t>(4, wrong == 20 ? n.values.count() + 1 : wrong);
     expect_refused(n, "row_start: got");

@@ -180,9 +180,11 @@ std::vector<OpSample> sparse_samples(bool adjoint) {
   for (const Case& c : kCases) {
     Extents shape = c.batch;
     shape.push_back(adjoint ? 4 : 5);
+    const DType index = c.values == c.data ? DType::int64 : DType::int32;
     result.push_back(
         {c.name,
-         {sample_values({6}, c.values, 1), column, start, sample_values(shape, c.data, 2)},
+         {sample_values({6}, c.values, 1), column.to(index), start,
+          sample_values(shape, c.data, 2)},
          [adjoint](Vars v) { return sparse_product(v[0], v[1], v[2], v[3], 5, adjoint); }});
   }
   return result;

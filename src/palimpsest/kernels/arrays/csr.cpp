@@ -43,17 +43,18 @@ V conjugate(V v) {
   return v;
 }
 
-// A sparse matrix for the loops. V: dtype of the values, T: of the vectors.
-template <class V, class T>
+// A sparse matrix for the loops. V: dtype of the values, T: of the vectors, I: of the columns.
+template <class V, class T, class I>
 struct Rows {
   const V* values;
-  const index_t *column, *start;
+  const I* column;
+  const index_t* start;
   index_t value_step, column_step, start_step;
   index_t n_values, n_rows, n_columns;
 
   Rows(const SparseRows& m, index_t columns)
       : values(static_cast<const V*>(m.values.data)),
-        column(static_cast<const index_t*>(m.column.data)),
+        column(static_cast<const I*>(m.column.data)),
         start(static_cast<const index_t*>(m.start.data)),
         value_step(m.values.strides[0]),
         column_step(m.column.strides[0]),
@@ -71,7 +72,7 @@ struct Rows {
     return false;
   }
   index_t column_at(index_t k, bool& is_right) const {
-    const index_t c = column[k * column_step];
+    const index_t c{column[k * column_step]};
     const bool fits = static_cast<std::uint64_t>(c) < static_cast<std::uint64_t>(n_columns);
     is_right &= fits;
     return fits ? c : 0;
@@ -121,9 +122,11 @@ StridedLoop<2> batch_of(const ConstView& from, const MutableView& to) {
 [[noreturn]] void refuse(const SparseRows& m, index_t columns, std::string_view who) {
   const std::string prefix = "[" + std::string(who) + "] ";
   const auto* const start = static_cast<const index_t*>(m.start.data);
-  const auto* const column = static_cast<const index_t*>(m.column.data);
   for (index_t k = 0; k < m.column.extents[0]; ++k) {
-    const index_t c = column[k * m.column.strides[0]];
+    const index_t i = k * m.column.strides[0];
+    const index_t c = m.column.dtype == DType::int32
+                          ? index_t{static_cast<const std::int32_t*>(m.column.data)[i]}
+                          : static_cast<const index_t*>(m.column.data)[i];
     if (c >= 0 && c < columns) continue;
     throw ValueError(prefix + "column: index out of range: got " + std::to_string(c) +
                      " at element " + std::to_string(k) + ", expected 0.." +
@@ -134,11 +137,11 @@ StridedLoop<2> batch_of(const ConstView& from, const MutableView& to) {
                    std::to_string(m.values.extents[0]));
 }
 
-template <class V, class T>
+template <class V, class T, class I>
 void multiply(const SparseRows& matrix, const ConstView& x, const MutableView& y,
               std::string_view who) {
   const index_t columns = x.extents.back(), x_step = x.strides.back(), y_step = y.strides.back();
-  const Rows<V, T> rows(matrix, columns);
+  const Rows<V, T, I> rows(matrix, columns);
   const StridedLoop<2> batch = batch_of(x, y);
   if (columns == 0 && rows.n_values > 0) refuse(matrix, columns, who);
   const index_t n = batch.count(), work = rows.n_values / std::max<index_t>(rows.n_rows, 1) + 1;
@@ -157,11 +160,11 @@ void multiply(const SparseRows& matrix, const ConstView& x, const MutableView& y
   if (!is_right) refuse(matrix, columns, who);
 }
 
-template <class V, class T>
+template <class V, class T, class I>
 void multiply_adjoint(const SparseRows& matrix, const ConstView& y, const MutableView& x,
                       std::string_view who) {
   const index_t columns = x.extents.back(), x_step = x.strides.back(), y_step = y.strides.back();
-  const Rows<V, T> rows(matrix, columns);
+  const Rows<V, T, I> rows(matrix, columns);
   const StridedLoop<2> batch = batch_of(y, x);
   const T zero{};
   strided_fill(&zero, x);
@@ -179,13 +182,16 @@ void multiply_adjoint(const SparseRows& matrix, const ConstView& y, const Mutabl
   if (!is_right) refuse(matrix, columns, who);
 }
 
-// Calls f with the types of values and vectors.
+// Calls f with the types of values, vectors and columns.
 template <class F>
-void with_types(DType values, DType vectors, F&& f) {
+void with_types(DType values, DType vectors, DType columns, F&& f) {
+  const auto both = [&](auto v, auto t) {
+    return columns == DType::int32 ? f(v, t, TypeTag<std::int32_t>{}) : f(v, t, TypeTag<index_t>{});
+  };
   const auto real = [&]<class R>(TypeTag<R>) {
-    if (!is_complex(vectors)) return f(TypeTag<R>{}, TypeTag<R>{});
-    if (!is_complex(values)) return f(TypeTag<R>{}, TypeTag<std::complex<R>>{});
-    return f(TypeTag<std::complex<R>>{}, TypeTag<std::complex<R>>{});
+    if (!is_complex(vectors)) return both(TypeTag<R>{}, TypeTag<R>{});
+    if (!is_complex(values)) return both(TypeTag<R>{}, TypeTag<std::complex<R>>{});
+    return both(TypeTag<std::complex<R>>{}, TypeTag<std::complex<R>>{});
   };
   assert(real_of(values) == real_of(vectors) && (is_complex(vectors) || !is_complex(values)));
   real_of(vectors) == DType::float32 ? real(TypeTag<float>{}) : real(TypeTag<double>{});
@@ -195,15 +201,17 @@ void with_types(DType values, DType vectors, F&& f) {
 
 void run_sparse_product(const SparseRows& matrix, const ConstView& x, const MutableView& y,
                         std::string_view who) {
-  with_types(matrix.values.dtype, x.dtype, [&](auto v, auto t) {
-    multiply<typename decltype(v)::type, typename decltype(t)::type>(matrix, x, y, who);
+  with_types(matrix.values.dtype, x.dtype, matrix.column.dtype, [&](auto v, auto t, auto i) {
+    multiply<typename decltype(v)::type, typename decltype(t)::type, typename decltype(i)::type>(
+        matrix, x, y, who);
   });
 }
 
 void run_sparse_adjoint(const SparseRows& matrix, const ConstView& y, const MutableView& x,
                         std::string_view who) {
-  with_types(matrix.values.dtype, y.dtype, [&](auto v, auto t) {
-    multiply_adjoint<typename decltype(v)::type, typename decltype(t)::type>(matrix, y, x, who);
+  with_types(matrix.values.dtype, y.dtype, matrix.column.dtype, [&](auto v, auto t, auto i) {
+    multiply_adjoint<typename decltype(v)::type, typename decltype(t)::type,
+                     typename decltype(i)::type>(matrix, y, x, who);
   });
 }
 

@@ -9,7 +9,7 @@
 namespace palimpsest {
 
 /// A sparse matrix by rows: row r has the values start[r] .. start[r + 1] - 1, which stand in the
-/// columns of the same numbers. Indices are int64; any strides.
+/// columns of the same numbers. Columns are int32 or int64, starts int64; any strides.
 struct SparseRows {
   ConstView values, column, start;
 };

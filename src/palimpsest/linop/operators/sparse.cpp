@@ -33,11 +33,11 @@ std::optional<index_t> sparse_size(const NamedLinop& A, const ND& d) {
 
 std::vector<index_t> numbers(const NamedLinop& A, std::string_view name) {
   const Parameter& p = A.param(name);
-  if (p.dtype() != DType::int64 || p.shape().size() != 1) {
+  if (!(p.dtype() == DType::int64 || p.dtype() == DType::int32) || p.shape().size() != 1) {
     throw DTypeError(who(A) + std::string(name) + ": got " + p.type().str() +
-                     ", expected int64 along one axis");
+                     ", expected int32 or int64 along one axis");
   }
-  return p.value().to_vector<index_t>();
+  return p.value().to(DType::int64).to_vector<index_t>();
 }
 
 void check_sparse(const NamedLinop& A) {
@@ -83,9 +83,13 @@ NamedLinop sparse_split(const NamedLinop& A, const Tile& tile) {
   return from_arguments(std::move(data));
 }
 
-Parameter index_parameter(const Tensor& index, const char* name) {
-  if (index.defined() && is_integer(index.dtype())) return Parameter(index.to(DType::int64));
-  throw DTypeError(std::string("[Sparse] ") + name + ": expected integers");
+// Columns are used as they come if they are int32 or int64.
+Parameter index_parameter(const Tensor& index, const char* name, bool keeps_int32) {
+  if (!index.defined() || !is_integer(index.dtype())) {
+    throw DTypeError(std::string("[Sparse] ") + name + ": expected integers");
+  }
+  if (keeps_int32 && index.dtype() == DType::int32) return Parameter(index);
+  return Parameter(index.to(DType::int64));
 }
 
 }  // namespace
@@ -112,8 +116,8 @@ NamedLinop Sparse(Parameter values, const Tensor& column_index, const Tensor& ro
   return make_linop(linop_types::sparse(),
                     NamedShape(options.batch + options.in, options.batch + options.out),
                     {{"values", std::move(values)},
-                     {"column_index", index_parameter(column_index, "column_index")},
-                     {"row_start", index_parameter(row_start, "row_start")}},
+                     {"column_index", index_parameter(column_index, "column_index", true)},
+                     {"row_start", index_parameter(row_start, "row_start", false)}},
                     {{"columns", columns}});
 }
 

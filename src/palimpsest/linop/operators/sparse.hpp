@@ -14,6 +14,7 @@ struct SparseOptions {
 /// the columns of the same places of column_index.
 ///
 /// Math     y[b, r] = sum of values[j] x[b, column_index[j]], in the order of j
+/// DTypes   column_index int32 and int64 are used as they come, other integers are converted
 /// Errors   ValueError "range": a column outside 0..columns-1; "row_start": not ascending from 0 to
 ///          the number of values; DTypeError: indices that are not integers
 /// Cost     number of values per batch entry

@@ -34,9 +34,10 @@ Apply SparseProduct::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 4, name());
   const TensorType &values = inputs[kValues].type(), &column = inputs[kColumn].type(),
                    &start = inputs[kStart].type(), &x = inputs[kVector].type();
-  if (column.dtype != DType::int64 || start.dtype != DType::int64) {
+  const bool is_column = column.dtype == DType::int32 || column.dtype == DType::int64;
+  if (!is_column || start.dtype != DType::int64) {
     throw DTypeError("[" + name() + "] got indices " + column.str() + " and " + start.str() +
-                     ", expected int64");
+                     ", expected columns of int32 or int64 and starts of int64");
   }
   const bool fits =
       is_inexact(x.dtype) && (values.dtype == x.dtype || values.dtype == real_of(x.dtype));
@@ -81,10 +82,10 @@ Linearity SparseProduct::linear_in(const Apply& apply, int in) const {
 
 std::vector<Variable> SparseProduct::pullback(const Apply& apply,
                                               std::span<const Variable> cotangents) const {
-  const Variable &values = apply.input(kValues), &column = apply.input(kColumn),
-                 &start = apply.input(kStart), &x = apply.input(kVector), &w = cotangents[0];
+  const Variable &values = apply.input(kValues), &start = apply.input(kStart),
+                 &x = apply.input(kVector), &w = cotangents[0];
   std::vector<Variable> result(4);
-  result[kVector] = sparse_product(values, column, start, w, columns_, !adjoint_);
+  result[kVector] = sparse_product(values, apply.input(kColumn), start, w, columns_, !adjoint_);
   const index_t n = values.type().shape[0];
   if (n == kUnknown || start.type().shape[0] == kUnknown) {
     throw NotSupported("[" + name() +
@@ -93,6 +94,7 @@ std::vector<Variable> SparseProduct::pullback(const Apply& apply,
   }
   // A value v in row r and column c: v x[c] is in y[r], conj(v) y[r] in x[c].
   const Variable row = rows_of_values(start, n);
+  const Variable column = astype(apply.input(kColumn), DType::int64);
   const Variable of_w = gather(w, {adjoint_ ? &column : &row, 1});
   const Variable of_x = gather(x, {adjoint_ ? &row : &column, 1});
   Variable products = adjoint_ ? conj(of_w) * of_x : of_w * conj(of_x);
