@@ -68,8 +68,8 @@ void join(index_t h, const T* from, const T* w_re, const T* w_im, T* to, const F
       to[2 * i + 1] = hn::GetLane(v.im);
     };
     const auto both = f(get(k), get(h - k), hn::Set(one, w_re[k]), hn::Set(one, w_im[k]), one);
-    put(both.first, k);
     put(both.second, h - k);
+    put(both.first, k);
   }
 }
 
