@@ -80,7 +80,8 @@ TEST_F(ProximalOfParts, FunctionsOfWholeVectorsAreRefused) {
                         TotalVariation(0.3, "S", {.dims = dims}), weighted(L2(0.3), 2.0),
                         plus_quadratic(L2(0.3), 0.1), user}) {
     SCOPED_TRACE(h.str());
-    expect_refused({.A = part, .h = h}, "is not separable along S, of which each process has");
+    expect_refused({.A = part, .h = h},
+                   "is not separable along S, along which processes have parts");
     expect_refused({.A = part, .terms = {{.g = h}}}, "is not separable along S");
   }
 }

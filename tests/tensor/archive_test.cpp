@@ -171,7 +171,7 @@ TEST_F(ArchiveFile, FailedSaveLeavesTheOldFile) {
   save();
   const auto before = read_bytes(path);
   ArchiveWriter writer("test");
-  expect_error<ValueError>([&] { writer.save(path, "{not json"); }, "no JSON");
+  expect_error<ValueError>([&] { writer.save(path, "{not json"); }, "not JSON");
   expect_error<ValueError>([&] { writer.add(Tensor()); }, "undefined");
   EXPECT_EQ(read_bytes(path), before);
   expect_error<IoError>([&] { writer.save(directory / "none/b.pal", "{}"); }, "none/b.pal");
