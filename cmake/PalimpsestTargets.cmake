@@ -215,6 +215,10 @@ function(palimpsest_layer name)
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   if(name STREQUAL base)
+    # GCC gives functions of other instruction sets the level of the precompiled headers.
+    if(L_LEVEL)
+      message(FATAL_ERROR "layer base: got LEVEL ${L_LEVEL}, expected none: loops of copy and kernels have its level")
+    endif()
     target_precompile_headers(${target} PRIVATE ${palimpsest_common_headers})
   else()
     target_precompile_headers(${target} REUSE_FROM palimpsest_base)
@@ -280,19 +284,25 @@ function(palimpsest_defined_names result pattern)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# Writes palimpsest/ops/registered_ops.hpp into the build tree: the list of all `void register_ops_of_<name>()`
-# that the sources of the ops define.
-function(palimpsest_registered_ops)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ops/*.cpp)
-  palimpsest_defined_names(names "void (register_ops_of_[a-z_0-9]+)\\(\\)" ${sources})
+# palimpsest_list_header(HEADER LAYER PATTERN TYPE TEXT): writes a header into the build tree for all functions without
+# arguments that the sources of a layer define as PATTERN, whose one group is the name. `@declarations@` in TEXT stands
+# for their declarations, which begin with TYPE, and `@list@` for their names, separated by commas.
+function(palimpsest_list_header header layer pattern type text)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${layer}/*.cpp)
+  palimpsest_defined_names(names "${pattern}\\(\\)" ${sources})
   set(declarations "")
   foreach(name IN LISTS names)
-    string(APPEND declarations "void ${name}();\n")
+    string(APPEND declarations "${type}${name}();\n")
   endforeach()
   list(JOIN names ", " list)
-  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/ops/registered_ops.hpp @ONLY CONTENT
-"// SPDX-License-Identifier: Apache-2.0
-// Internal: functions that register the ops of this library. Made by the build from the definitions.
+  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/${header} @ONLY CONTENT
+    "// SPDX-License-Identifier: Apache-2.0\n${text}")
+endfunction()
+
+# All `void register_ops_of_<name>()` that the sources of the ops define.
+function(palimpsest_registered_ops)
+  palimpsest_list_header(ops/registered_ops.hpp ops "void (register_ops_of_[a-z_0-9]+)" "void "
+"// Internal: functions that register the ops of this library. Made by the build from the definitions.
 #pragma once
 
 namespace palimpsest::ops {
@@ -304,19 +314,11 @@ inline constexpr void (*kRegisteredOps[])() = {@list@};
 ")
 endfunction()
 
-# Writes palimpsest/linop/core/builtin_types.hpp into the build tree: the declarations and the list of
-# all `const LinopType& linop_types::<name>()` that the sources of the operators define.
+# All `const LinopType& linop_types::<name>()` that the sources of the operators define.
 function(palimpsest_linop_types)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS linop/*.cpp)
-  palimpsest_defined_names(names "const LinopType& linop_types::([a-z_0-9]+)\\(\\)" ${sources})
-  set(declarations "")
-  foreach(name IN LISTS names)
-    string(APPEND declarations "const LinopType& ${name}();\n")
-  endforeach()
-  list(JOIN names ", " list)
-  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/linop/core/builtin_types.hpp @ONLY CONTENT
-"// SPDX-License-Identifier: Apache-2.0
-// Internal: the types of the operators of this library, as functions, so that each is made at first
+  palimpsest_list_header(linop/core/builtin_types.hpp linop "const LinopType& linop_types::([a-z_0-9]+)"
+    "const LinopType& "
+"// Internal: the types of the operators of this library, as functions, so that each is made at first
 // use. Made by the build from the definitions.
 #pragma once
 
@@ -331,19 +333,11 @@ inline constexpr const LinopType& (*kBuiltIn[])() = {@list@};
 ")
 endfunction()
 
-# Writes palimpsest/io/image_format_list.hpp into the build tree: the declarations and the list of all
-# `const ImageFormat& image_format_types::<name>()` that the sources of the file formats define.
+# All `const ImageFormat& image_format_types::<name>()` that the sources of the file formats define.
 function(palimpsest_image_formats)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS io/*.cpp)
-  palimpsest_defined_names(names "const ImageFormat& image_format_types::([a-z_0-9]+)\\(\\)" ${sources})
-  set(declarations "")
-  foreach(name IN LISTS names)
-    string(APPEND declarations "const ImageFormat& ${name}();\n")
-  endforeach()
-  list(JOIN names ", " list)
-  file(CONFIGURE OUTPUT ${palimpsest_generated}/palimpsest/io/image_format_list.hpp @ONLY CONTENT
-"// SPDX-License-Identifier: Apache-2.0
-// Internal: the formats of images of this library. Made by the build from the definitions.
+  palimpsest_list_header(io/image_format_list.hpp io "const ImageFormat& image_format_types::([a-z_0-9]+)"
+    "const ImageFormat& "
+"// Internal: the formats of images of this library. Made by the build from the definitions.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,6 @@
 #include <complex>
 #include <list>
 #include <mutex>
-#include <numbers>
 #include <string>
 #include <vector>
 
@@ -44,13 +43,6 @@ namespace {
 
 constexpr std::size_t kCachedPlans = 64;
 
-// exp(-+ 2 pi i numerator / n), from the reduced fraction.
-std::complex<double> unit(index_t numerator, index_t n, bool forward) {
-  const double angle =
-      2 * std::numbers::pi * static_cast<double>(numerator % n) / static_cast<double>(n);
-  return {std::cos(angle), forward ? -std::sin(angle) : std::sin(angle)};
-}
-
 // The phases of a centered transform, and a scale after it.
 template <class T>
 void make_phases(index_t n, bool centered, bool forward, double scale,
@@ -66,8 +58,8 @@ void make_phases(index_t n, bool centered, bool forward, double scale,
       options.before.real.push_back(sign);
       options.after.real.push_back(static_cast<T>(c % 2 == 0 ? scale : -scale) * sign);
     } else {
-      options.before.complex.emplace_back(unit(c * (n - j) % n, n, forward));
-      options.after.complex.emplace_back(scale * unit(c * (c + n - j) % n, n, forward));
+      options.before.complex.emplace_back(root_of_unity(c * (n - j) % n, n, forward));
+      options.after.complex.emplace_back(scale * root_of_unity(c * (c + n - j) % n, n, forward));
     }
   }
 }

@@ -169,9 +169,7 @@ template <class T>
 LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
     : line_(line), outer_(std::move(others)), options_(std::move(options)) {
   order_axes();
-  // An odd number of cache lines: lines of a panel fall into as many sets of a cache as there are.
-  constexpr index_t kInLine = kLine / kItem<T>;
-  distance_ = ((line_.extent + kInLine - 1) / kInLine | 1) * kInLine;
+  distance_ = scratch_distance<T>(line_.extent);
   const bool at_once = line_.extent < kShortLine;
   const index_t fitting = kScratchBytes / (distance_ * kItem<T>)-1;
   lines_ = std::min(panel_.extent,

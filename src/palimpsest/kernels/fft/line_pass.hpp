@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/kernels/fft/fftw.hpp"
+#include "palimpsest/kernels/fft/line_twiddles.hpp"
 
 namespace palimpsest {
 
@@ -22,27 +23,6 @@ struct LinePhases {
   std::vector<std::complex<T>> complex;
 };
 
-/// Factors of the elements of lines that differ from line to line: row r and element k take
-/// scale e(r k / n), where e(t) = exp(-+ 2 pi i t), and alternating signs along both if wanted.
-/// They are made of two small tables; errors are about two units of the last place of T.
-template <class T>
-class LineTwiddles {
- public:
-  LineTwiddles(index_t n, bool forward, bool alternating, double scale);
-  void apply(index_t row, std::complex<T>* line, index_t count) const;
-  std::size_t bytes() const;
-
- private:
-  static constexpr index_t kFine = 1024, kGroup = 32;
-
-  std::complex<double> root(index_t m) const;
-
-  index_t n_;
-  bool alternating_;
-  double scale_;
-  std::vector<std::complex<double>> fine_, coarse_;  // e(m / n) for small m, and for m = kFine l
-};
-
 /// One pass over an array, into another one or in place.
 template <class T>
 class ArrayPass {
@@ -56,6 +36,14 @@ class ArrayPass {
   /// Of tables and scratch.
   virtual std::size_t bytes() const = 0;
 };
+
+/// Elements from one line of scratch to the next, an odd number of cache lines: lines a power of
+/// two apart would compete for the same places in a cache.
+template <class T>
+constexpr index_t scratch_distance(index_t elements) {
+  constexpr index_t kInLine = 64 / static_cast<index_t>(sizeof(std::complex<T>));
+  return ((elements + kInLine - 1) / kInLine | 1) * kInLine;
+}
 
 /// Scratch of one size that outlives the run that made it, for the next one. Each of several runs
 /// at a time has its own.

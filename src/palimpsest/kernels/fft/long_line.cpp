@@ -1,70 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products are compiled once per instruction set.
 #include "palimpsest/kernels/fft/long_line.hpp"
 
-#include "palimpsest/copy/loop_targets.hpp"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "palimpsest/kernels/fft/long_line.cpp"
-#define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
-HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
-namespace HWY_NAMESPACE {
-namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-// y[b] *= (re + i im) (b_re[b] + i b_im[b]); y holds pairs.
-template <class T>
-void times(T re, T im, const T* b_re, const T* b_im, T* y, index_t count) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<index_t>(hn::Lanes(d));
-  const auto a_re = hn::Set(d, re), a_im = hn::Set(d, im);
-  index_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto u = hn::LoadU(d, b_re + i), v = hn::LoadU(d, b_im + i);
-    const auto f_re = hn::Sub(hn::Mul(a_re, u), hn::Mul(a_im, v));
-    const auto f_im = hn::Add(hn::Mul(a_re, v), hn::Mul(a_im, u));
-    hn::Vec<decltype(d)> x_re, x_im;
-    hn::LoadInterleaved2(d, y + 2 * i, x_re, x_im);
-    hn::StoreInterleaved2(hn::Sub(hn::Mul(x_re, f_re), hn::Mul(x_im, f_im)),
-                          hn::Add(hn::Mul(x_re, f_im), hn::Mul(x_im, f_re)), d, y + 2 * i);
-  }
-  for (; i < count; ++i) {
-    const T f_re = re * b_re[i] - im * b_im[i], f_im = re * b_im[i] + im * b_re[i];
-    const T x_re = y[2 * i], x_im = y[2 * i + 1];
-    y[2 * i] = x_re * f_re - x_im * f_im;
-    y[2 * i + 1] = x_re * f_im + x_im * f_re;
-  }
-}
-
-}  // namespace
-
-void single_turn(float re, float im, const float* b_re, const float* b_im, float* y,
-                 index_t count) {
-  times(re, im, b_re, b_im, y, count);
-}
-void double_turn(double re, double im, const double* b_re, const double* b_im, double* y,
-                 index_t count) {
-  times(re, im, b_re, b_im, y, count);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace palimpsest
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-#include <algorithm>
-#include <array>
-#include <numbers>
-
-namespace palimpsest {
-
-HWY_EXPORT(single_turn);
-HWY_EXPORT(double_turn);
 
 namespace {
 
@@ -72,17 +9,6 @@ namespace {
 constexpr index_t kShortest = 131072;
 constexpr index_t kShortestPart = 256, kLongestPart = 8192;
 constexpr index_t kLargestPrime = 13;  // FFTW has code for these
-
-void turn(std::complex<float> a, const float* b_re, const float* b_im, std::complex<float>* y,
-          index_t count) {
-  HWY_DYNAMIC_DISPATCH(single_turn)
-  (a.real(), a.imag(), b_re, b_im, reinterpret_cast<float*>(y), count);
-}
-void turn(std::complex<double> a, const double* b_re, const double* b_im, std::complex<double>* y,
-          index_t count) {
-  HWY_DYNAMIC_DISPATCH(double_turn)
-  (a.real(), a.imag(), b_re, b_im, reinterpret_cast<double*>(y), count);
-}
 
 bool has_small_primes(index_t n) {
   for (index_t p = 2; p <= kLargestPrime; ++p) {
@@ -102,53 +28,7 @@ index_t column_length(index_t n, bool centered) {
   return 0;
 }
 
-// Elements from one row of scratch to the next, an odd number of cache lines: rows a power of two
-// apart would compete for the same places in a cache.
-template <class T>
-index_t scratch_row(index_t elements) {
-  constexpr index_t kInLine = 64 / static_cast<index_t>(sizeof(std::complex<T>));
-  return ((elements + kInLine - 1) / kInLine | 1) * kInLine;
-}
-
 }  // namespace
-
-template <class T>
-LineTwiddles<T>::LineTwiddles(index_t n, bool forward, bool alternating, double scale)
-    : n_(n), alternating_(alternating), scale_(scale) {
-  const auto root = [&](index_t m) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(m) / static_cast<double>(n);
-    return std::polar(1.0, forward ? -angle : angle);
-  };
-  for (index_t m = 0; m < kFine; ++m) fine_.push_back(root(m));
-  for (index_t m = 0; m < n; m += kFine) coarse_.push_back(root(m));
-}
-
-template <class T>
-std::complex<double> LineTwiddles<T>::root(index_t m) const {
-  const auto a = coarse_[static_cast<std::size_t>(m / kFine)];
-  const auto b = fine_[static_cast<std::size_t>(m % kFine)];
-  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-}
-
-template <class T>
-void LineTwiddles<T>::apply(index_t row, std::complex<T>* line, index_t count) const {
-  std::array<T, kGroup> re, im;
-  const double sign = alternating_ && row % 2 != 0 ? -1 : 1;
-  for (index_t b = 0; b < kGroup; ++b) {
-    const std::complex<double> w = (alternating_ && b % 2 != 0 ? -1.0 : 1.0) * root(row * b % n_);
-    re[static_cast<std::size_t>(b)] = static_cast<T>(w.real());
-    im[static_cast<std::size_t>(b)] = static_cast<T>(w.imag());
-  }
-  for (index_t k = 0; k < count; k += kGroup) {
-    const std::complex<double> w = sign * scale_ * root(row * k % n_);
-    turn(std::complex<T>(w), re.data(), im.data(), line + k, std::min(kGroup, count - k));
-  }
-}
-
-template <class T>
-std::size_t LineTwiddles<T>::bytes() const {
-  return (fine_.size() + coarse_.size()) * sizeof(std::complex<double>);
-}
 
 template <class T>
 bool LongLine<T>::is_better(index_t n, bool centered) {
@@ -159,7 +39,7 @@ template <class T>
 LongLine<T>::LongLine(const PassAxis& line, std::vector<PassAxis> others, const Options& options)
     : others_(std::move(others)) {
   const index_t n1 = column_length(line.extent, options.centered), n2 = line.extent / n1;
-  const index_t row = scratch_row<T>(n2);
+  const index_t row = scratch_distance<T>(n2);
   twiddles_ = std::make_unique<const LineTwiddles<T>>(line.extent, options.forward,
                                                       options.centered, options.scale);
   typename LinePass<T>::Options pass;
@@ -204,10 +84,7 @@ std::size_t LongLine<T>::bytes() const {
   return scratch_->bytes() + twiddles_->bytes() + columns_->bytes() + rows_->bytes();
 }
 
-template class LineTwiddles<float>;
-template class LineTwiddles<double>;
 template class LongLine<float>;
 template class LongLine<double>;
 
 }  // namespace palimpsest
-#endif

@@ -146,7 +146,6 @@ HWY_AFTER_NAMESPACE();
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -155,6 +154,7 @@ HWY_AFTER_NAMESPACE();
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/kernels/fft/fftw.hpp"
+#include "palimpsest/kernels/fft/line_twiddles.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -213,8 +213,7 @@ const Roots<T>& roots_of(index_t n, bool forward) {
   const std::lock_guard lock(made.mutex);
   Roots<T>& roots = made.roots[{n, forward}];
   for (index_t k = static_cast<index_t>(roots.re.size()); k <= n / 4; ++k) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-    const auto w = std::polar(1.0, forward ? -angle : angle);
+    const auto w = root_of_unity(k, n, forward);
     roots.re.push_back(static_cast<T>(w.real()));
     roots.im.push_back(static_cast<T>(w.imag()));
   }
@@ -283,62 +282,83 @@ class RealLines {
     return result;
   }
 
-  // Lines that are not dense on a side lie in scratch there.
+  // Lines in work; those that are not dense on a side lie in scratch there.
+  struct Batch {
+    const RealLines& all;
+    Complex* scratch;
+    index_t count;
+    std::array<Line, kTogether> lines{};
+
+    Complex* half_in_scratch(index_t c) const { return scratch + (2 + 2 * c) * all.row_; }
+    Complex* real_in_scratch(index_t c) const { return half_in_scratch(c) + all.row_; }
+    Complex* half(index_t c) const {
+      return all.half_step_ == 1 ? lines[at(c)].half : half_in_scratch(c);
+    }
+    // As complex numbers.
+    Complex* real(index_t c) const {
+      return all.real_step_ == 1 ? reinterpret_cast<Complex*>(lines[at(c)].real)
+                                 : real_in_scratch(c);
+    }
+    // f(place in the array, place in scratch) for all real elements, or those of halves, that are
+    // not dense in the array.
+    template <class F>
+    void for_real(const F& f) const {
+      if (all.real_step_ == 1) return;
+      for (index_t j = 0; j < all.n_; ++j) {
+        for (index_t c = 0; c < count; ++c) {
+          f(lines[at(c)].real[j * all.real_step_], numbers(real_in_scratch(c))[j]);
+        }
+      }
+    }
+    template <class F>
+    void for_half(const F& f) const {
+      if (all.half_step_ == 1) return;
+      for (index_t k = 0; k <= all.h_; ++k) {
+        for (index_t c = 0; c < count; ++c) {
+          f(lines[at(c)].half[k * all.half_step_], half_in_scratch(c)[k]);
+        }
+      }
+    }
+  };
+
   void run_lines(index_t first, index_t count, Complex* scratch) const {
-    std::array<Line, kTogether> lines;
-    for (index_t c = 0; c < count; ++c) lines[at(c)] = line(first + c);
-    Complex* const z = scratch;
-    Complex* const aligned = scratch + row_;
-    const auto dense_half = [&](index_t c) { return scratch + (2 + 2 * c) * row_; };
-    const auto dense_real = [&](index_t c) { return dense_half(c) + row_; };
-    const bool real_is_dense = real_step_ == 1, half_is_dense = half_step_ == 1;
-    if (to_half_) {
-      if (!real_is_dense) {
-        for (index_t j = 0; j < n_; ++j) {
-          for (index_t c = 0; c < count; ++c) {
-            reinterpret_cast<T*>(dense_real(c))[j] = lines[at(c)].real[j * real_step_];
-          }
-        }
+    Batch batch{*this, scratch, count};
+    for (index_t c = 0; c < count; ++c) batch.lines[at(c)] = line(first + c);
+    to_half_ ? to_halves(batch) : to_reals(batch);
+  }
+
+  void to_halves(const Batch& batch) const {
+    Complex* const z = batch.scratch;
+    Complex* const aligned = z + row_;
+    batch.for_real([](const T& x, T& dense) { dense = x; });
+    for (index_t c = 0; c < batch.count; ++c) {
+      const Complex* x = batch.real(c);
+      if (!LinePlan<T>::fits(x)) {
+        std::memcpy(static_cast<void*>(aligned), x, static_cast<std::size_t>(n_) * sizeof(T));
+        x = aligned;
       }
-      for (index_t c = 0; c < count; ++c) {
-        const auto* x =
-            real_is_dense ? reinterpret_cast<const Complex*>(lines[at(c)].real) : dense_real(c);
-        if (!LinePlan<T>::fits(x)) {
-          std::memcpy(static_cast<void*>(aligned), x, static_cast<std::size_t>(n_) * sizeof(T));
-          x = aligned;
-        }
-        plan_->execute(x, z);
-        take_apart(h_, numbers(z), roots_.re.data(), roots_.im.data(), scale_,
-                   numbers(half_is_dense ? lines[at(c)].half : dense_half(c)));
-      }
-      if (half_is_dense) return;
-      for (index_t k = 0; k <= h_; ++k) {
-        for (index_t c = 0; c < count; ++c) lines[at(c)].half[k * half_step_] = dense_half(c)[k];
-      }
-      return;
+      plan_->execute(x, z);
+      take_apart(h_, numbers(z), roots_.re.data(), roots_.im.data(), scale_,
+                 numbers(batch.half(c)));
     }
-    if (!half_is_dense) {
-      for (index_t k = 0; k <= h_; ++k) {
-        for (index_t c = 0; c < count; ++c) dense_half(c)[k] = lines[at(c)].half[k * half_step_];
-      }
-    }
-    for (index_t c = 0; c < count; ++c) {
-      put_together(h_, numbers(half_is_dense ? lines[at(c)].half : dense_half(c)), roots_.re.data(),
-                   roots_.im.data(), scale_, numbers(z));
-      auto* const x = real_is_dense ? reinterpret_cast<Complex*>(lines[at(c)].real) : dense_real(c);
-      if (LinePlan<T>::fits(x)) {
-        plan_->execute(z, x);
-      } else {
-        plan_->execute(z, aligned);
+    batch.for_half([](Complex& y, const Complex& dense) { y = dense; });
+  }
+
+  void to_reals(const Batch& batch) const {
+    Complex* const z = batch.scratch;
+    Complex* const aligned = z + row_;
+    batch.for_half([](const Complex& y, Complex& dense) { dense = y; });
+    for (index_t c = 0; c < batch.count; ++c) {
+      put_together(h_, numbers(batch.half(c)), roots_.re.data(), roots_.im.data(), scale_,
+                   numbers(z));
+      Complex* const x = batch.real(c);
+      const bool fits = LinePlan<T>::fits(x);
+      plan_->execute(z, fits ? x : aligned);
+      if (!fits) {
         std::memcpy(static_cast<void*>(x), aligned, static_cast<std::size_t>(n_) * sizeof(T));
       }
     }
-    if (real_is_dense) return;
-    for (index_t j = 0; j < n_; ++j) {
-      for (index_t c = 0; c < count; ++c) {
-        lines[at(c)].real[j * real_step_] = reinterpret_cast<const T*>(dense_real(c))[j];
-      }
-    }
+    batch.for_real([](T& x, const T& dense) { x = dense; });
   }
 
   static std::size_t at(index_t c) { return static_cast<std::size_t>(c); }
