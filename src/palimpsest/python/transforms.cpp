@@ -151,6 +151,14 @@ void bind_radon(nb::module_& m) {
       "angles"_a, "image_size"_a, nb::kw_only(), "n_detectors"_a.none() = nb::none(),
       "spacing"_a = 1.0, "center"_a.none() = nb::none(), "batch"_a = "...", "image"_a = "Ny Nx",
       "output"_a = "A R", "Slices to their sinograms.");
+  // Example of filtered_back_projection:
+  //   >>> A = ps.Radon(np.arange(90) * np.pi / 90, (33, 33))
+  //   >>> x = np.zeros((33, 33)); x[8:25, 8:25] = 1
+  //   >>> y = np.asarray(ps.filtered_back_projection(A)(A(x)))
+  //   >>> round(float(y[12:21, 12:21].mean()), 1)
+  //   1.0
+  m.def("filtered_back_projection", &filtered_back_projection, "A"_a,
+        "Sinograms to slices: the adjoint of a Radon operator after a ramp filter.");
 }
 
 void bind_filters(nb::module_& m) {

@@ -21,10 +21,8 @@
 #include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/linop/containers/add.hpp"
-#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
-#include "palimpsest/linop/transforms/convolution.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -133,26 +131,6 @@ NamedLinop model_of(const RadonCommand& options, const Tensor& data, std::vector
   }
 }
 
-// The adjoint after a ramp filter of the detector (Kak & Slaney 1988, chapter 3, equation 61). Each
-// angle stands for the distance to the next one; together they are half a turn at most.
-NamedLinop filtered_adjoint(const NamedLinop& A, const std::vector<double>& angles) {
-  const index_t n = A.size("R").value();
-  std::vector<double> ramp(static_cast<std::size_t>(2 * n - 1));
-  for (index_t i = 0; i < 2 * n - 1; ++i) {
-    const auto k = static_cast<double>(i - (n - 1));
-    double& value = ramp[static_cast<std::size_t>(i)];
-    value = (i - (n - 1)) % 2 != 0 ? -1 / (std::numbers::pi * std::numbers::pi * k * k) : 0;
-    if (k == 0) value = 0.25;
-  }
-  const auto [least, largest] = std::minmax_element(angles.begin(), angles.end());
-  const auto count = static_cast<double>(angles.size());
-  const double most = std::numbers::pi / count;
-  const double step = angles.size() > 1 ? std::min((*largest - *least) / (count - 1), most) : most;
-  const Tensor kernel = Tensor::from(ramp, Extents{2 * n - 1}).to(DType::float32);
-  return Chain(Convolution(kernel, {.batch = "... A", .grid = Dims("R"), .out = Dims("R")}),
-               step * A.H());
-}
-
 NamedLinop normal_of(const RadonCommand& options, const NamedLinop& A, const TensorType& image) {
   if (options.lambda <= 0) return A.N();
   return A.N() + options.lambda * operator_norm2(A, image).value * Identity(A.ishape());
@@ -191,7 +169,7 @@ void radon(const RadonCommand& options) {
     if (run.announce(std::max(run.peak_bytes(), peak))) return run.finish("");
     y = conjugate_gradients(N, A.H()(x), how).x;
   } else {
-    const NamedLinop B = options.filtered  ? filtered_adjoint(A, angles)
+    const NamedLinop B = options.filtered  ? filtered_back_projection(A)
                          : options.adjoint ? A.H()
                                            : A;
     // The spectrum of the ramp is kept beside the plan.

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/transforms/radon.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <vector>
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/graph/inputs.hpp"
+#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
 
 namespace palimpsest {
 namespace {
@@ -93,6 +99,32 @@ NamedLinop Radon(Parameter angles, Extents image_size, RadonLinopOptions options
                      {"n_detectors", n_detectors},
                      {"spacing", options.spacing},
                      {"center", options.center.value_or(middle)}});
+}
+
+NamedLinop filtered_back_projection(const NamedLinop& A) {
+  if (&A.type() != &linop_types::radon() || A.is_flipped()) {
+    throw ValueError("[filtered_back_projection] got " + A.name() +
+                     (A.is_flipped() ? ", an adjoint" : "") + ", expected a Radon operator");
+  }
+  const Parameter& parameter = A.param("angles");
+  const auto angles = parameter.value().to(DType::float64).to_vector<double>();
+  const index_t n = A.attr("n_detectors").as_integer();
+  std::vector<double> ramp(static_cast<std::size_t>(2 * n - 1));
+  for (index_t k = 1 - n; k < n; ++k) {
+    const double turn = std::numbers::pi * static_cast<double>(k);
+    ramp[static_cast<std::size_t>(k + n - 1)] = k == 0 ? 0.25 : k % 2 != 0 ? -1 / (turn * turn) : 0;
+  }
+  const auto count = static_cast<double>(angles.size());
+  double step = std::numbers::pi / std::max(count, 1.0);
+  if (angles.size() > 1) {
+    const auto [least, largest] = std::minmax_element(angles.begin(), angles.end());
+    step = std::min((*largest - *least) / (count - 1), step);
+  }
+  const Tensor kernel = Tensor::from(ramp, Extents{2 * n - 1}).to(parameter.dtype());
+  const Dims sinogram = A.oshape(), line(sinogram.back());
+  const ConvolutionOptions along{
+      .batch = sinogram.slice(0, sinogram.size() - 1), .grid = line, .out = line};
+  return Chain(Convolution(kernel, along), step * A.H());
 }
 
 }  // namespace palimpsest

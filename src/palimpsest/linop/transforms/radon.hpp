@@ -40,4 +40,17 @@ struct RadonLinopOptions {
 /// Source   Joseph 1982, doi:10.1109/TMI.1982.4307572
 NamedLinop Radon(Parameter angles, Extents image_size, RadonLinopOptions options = {});
 
+/// Sinograms to slices: the adjoint of a Radon operator after a ramp filter along the detector. An
+/// approximate inverse for many angles, in the units of the slices. It goes along rays, so a fine
+/// pattern stays: the middle element of an odd image, which a ray of each angle meets, can be a
+/// fifth too large.
+///
+/// Math     x = step A^H (h * y), h[0] = 1/4, h[k] = -1 / (pi k)^2 for odd k, else 0; step is the
+///          mean distance of the angles, at most pi / angles
+/// Shapes   those of A.H()
+/// Errors   ValueError: A is not a Radon operator
+/// Cost     that of A.H(), and a Fourier transform of each row of the sinograms there and back
+/// Source   Kak & Slaney 1988, chapter 3, equation 61, doi:10.1137/1.9780898719277
+NamedLinop filtered_back_projection(const NamedLinop& A);
+
 }  // namespace palimpsest
