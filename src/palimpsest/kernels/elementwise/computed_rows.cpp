@@ -9,10 +9,10 @@
 namespace palimpsest {
 namespace {
 
-constexpr index_t kCachedBytes = 16384;  // half a first level cache
+constexpr index_t kCachedBytes = 16384;  // half of a first level cache
 constexpr index_t kLongestBlock = 2048;
-// From so many elements on a row is a block, so that what has one element for each of them is not
-// copied along it.
+// Minimum row length for blocks that end with their rows: an input with one element per row is then
+// not copied along the row.
 constexpr index_t kLongRow = 256;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -37,7 +37,7 @@ ComputedRows::ComputedRows(const ElementwiseProgram& program, std::span<const Co
     filters_[k].emplace(f.stencil, f.is_adjoint, inputs[at(f.input)]);
   }
   prepare(inputs, stored, false, read_late);
-  // Sums are quickest over long stretches; what they read of a block is in the cache next to it.
+  // Sums are fastest over long runs. Their operands are read from the next cache level.
   index_t bytes = plan_.slots() * item_ + 1;
   for (const int r : program.inputs()) bytes += item_of(r);
   block_ = std::clamp(kScratchBytes / bytes, kRun, kLongestBlock) / kRun * kRun;
@@ -67,7 +67,7 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
   loop_.merge(0, loop_.rank);
 
   plan_.begin_placing();
-  index_t item = 1, copied = 0;  // bytes of an element of the largest register, of all copies
+  index_t item = 1, copied = 0;  // bytes: largest register element; copies per element
   for (int r = 0; r < program_.n_registers(); ++r) item = std::max(item, item_of(r));
   for (int i = 0; i < program_.n_inputs(); ++i) {
     const int r = program_.inputs()[at(i)];
@@ -75,7 +75,7 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     copy_[at(i)] = copy_row_between(dtype, program_.dtype_of_register(r));
     const auto outputs = program_.outputs();
     const bool is_output = std::find(outputs.begin(), outputs.end(), r) != outputs.end();
-    // It may be read after arrays were stored, maybe in its place.
+    // Is the input read after arrays were stored, possibly over it?
     const bool is_overwritten =
         std::any_of(stored.begin(), stored.end(),
                     [&](const MutableView& v) { return v.data == inputs[at(i)].data; });
@@ -96,12 +96,12 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
   for (int k = 0; k < n_stored_; ++k) {
     const DType made = program_.dtype_of_register(program_.outputs()[at(k)]);
     store_[at(k)] = copy_row_between(made, stored[at(k)].dtype);
-    // Where elements lie one after the other they are made in their place.
+    // Results whose elements lie densely are computed in place.
     const int operand = 1 + program_.n_inputs() + k;
     const bool is_dense =
         loop_.rank == 0 ||
         (loop_.rank == 1 && loop_.step(operand, 0) == item_of(program_.outputs()[at(k)]));
-    int last_read = 0;  // of what is overwritten
+    int last_read = 0;  // the last instruction that reads an overwritten input
     for (int i = 0; i < program_.n_inputs(); ++i) {
       if (inputs[at(i)].data == stored[at(k)].data) {
         last_read = std::max(last_read, plan_.last_read(i));
@@ -112,7 +112,7 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
   if (reads) plan_.place_output(0, true, false, 0);
   plan_.finish();
   item_ = item;
-  const index_t bytes = plan_.slots() * item + copied + 1;  // of scratch for an element
+  const index_t bytes = plan_.slots() * item + copied + 1;  // scratch bytes per element
   const index_t cached = std::clamp(kCachedBytes / bytes, kTileBlock, kLongestBlock);
   block_ = std::min(cached, kScratchBytes / bytes) / kTileLanes * kTileLanes;
   place_in_scratch();
@@ -130,7 +130,7 @@ void ComputedRows::place_in_scratch() {
   assert(begin <= kScratchBytes);
 }
 
-// The position of the element, and the axis along which the next ones follow.
+// Finds the position of an element and the axis along which the next ones follow.
 ComputedRows::Piece ComputedRows::piece_at(index_t element, index_t step, index_t n) const {
   Piece piece{.offset = {}, .along = loop_.rank - 1, .jump = 1, .length = n};
   index_t position = 0;
@@ -165,7 +165,7 @@ ComputedRows::Reader::Reader(const ComputedRows& rows) : rows_(rows) {
   }
 }
 
-// Points the registers of the inputs to n elements that are dense: where they lie, or a copy.
+// Points the registers of the inputs to n dense elements: in their array, or in a copy.
 void ComputedRows::Reader::bring_inputs(index_t first, index_t step, index_t n) {
   const auto& loop = rows_.loop_;
   const ElementwiseProgram& program = rows_.program_;

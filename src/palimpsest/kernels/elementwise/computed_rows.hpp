@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the elements of an array that a program makes of others, computed when they are read.
+// Internal: elements that a program computes when they are read.
 #pragma once
 
 #include <array>
@@ -12,38 +12,40 @@
 
 namespace palimpsest {
 
-/// The first output of a program, for inputs of the same extents, as if it lay dense in row-major
-/// order; or all outputs, of which the first ones are stored. Holds no memory of its own.
+/// The outputs of a program as virtual arrays: dense, row-major, computed when read. Either the
+/// first output only, for inputs of equal extents; or all outputs, the first of which are stored.
+/// Owns no memory.
 class ComputedRows {
  public:
   class Reader;
-  /// block() is a multiple of this where outputs are stored.
+  /// Where outputs are stored block() is a multiple of kRun.
   static constexpr index_t kRun = 256;
-  /// Most registers of a program whose outputs are stored.
+  /// Maximum number of registers of a program whose outputs are stored.
   static constexpr int kMostStoring = 40;
   static constexpr std::size_t kMostFiltered = 4;
 
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs);
-  /// The first outputs go to `stored`, of the inputs' extents; each may be one of the inputs. Bit k
-  /// of `read_late`: output k is read after compute(), else if it is an input before. `filtered`:
-  /// up to kMostFiltered inputs, of which none is stored to.
+  /// `stored` receives the first outputs; its arrays have the inputs' extents, and each may be one
+  /// of the inputs. Bit k of `read_late`: output k is read after compute(); otherwise, if it is an
+  /// input, before. `filtered`: up to kMostFiltered inputs; none of them is stored to.
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                std::span<const MutableView> stored, std::uint32_t read_late,
                std::span<const FilteredInput> filtered);
-  /// Filtered inputs read dense elements from here on: element 0 of all.
+  /// Filtered inputs read dense elements from here on; `data` points to element 0 of the whole
+  /// array.
   void read_filtered_from(int input, const std::byte* data) {
     filters_[static_cast<std::size_t>(filter_of_[static_cast<std::size_t>(input)])]->read_from(
         data);
   }
   DType dtype() const { return program_.dtype_of_register(program_.outputs()[0]); }
-  /// Elements that are computed at once.
+  /// Number of elements computed at once.
   index_t block() const { return block_; }
 
  private:
   static constexpr int kMaxInputs = ElementwiseProgram::kMaxInputs;
   static constexpr int kMaxOperands = 1 + kMaxInputs + ElementwiseProgram::kMaxOutputs;
   static constexpr index_t kScratchBytes = kRun * kMostStoring * 16 + 16384;
-  // A stretch of elements along one axis: where it begins, and its step and length.
+  // A run of elements along one axis: its beginning, step and length.
   struct Piece {
     std::array<index_t, kMaxOperands> offset;
     int along;
@@ -61,19 +63,19 @@ class ComputedRows {
   }
 
   const ElementwiseProgram& program_;
-  StridedLoop<kMaxOperands> loop_;  // operand 0 counts elements; then inputs; then what is stored
+  StridedLoop<kMaxOperands> loop_;  // operand 0: element numbers; then inputs; then stored outputs
   TilePlan plan_;
   std::array<CopyRow, kMaxInputs> copy_;
   std::array<CopyRow, ElementwiseProgram::kMaxOutputs> store_;
   int n_stored_ = 0;
-  std::array<bool, kMaxInputs> still_;      // one element for all
-  std::array<bool, kMaxInputs> row_still_;  // one for each row: blocks end with their rows
+  std::array<bool, kMaxInputs> still_;      // one element for the whole array
+  std::array<bool, kMaxInputs> row_still_;  // one element per row: blocks end with their rows
   bool has_row_still_ = false;
   std::array<bool, kMaxInputs> is_as_computed_;  // has the dtype of its register
-  std::array<index_t, kMaxInputs> copies_;       // where copies of an input go in scratch
-  std::array<int, kMaxInputs> filter_of_;        // of an input; -1: none
+  std::array<index_t, kMaxInputs> copies_;       // offsets in scratch of the copies of an input
+  std::array<int, kMaxInputs> filter_of_;        // by input; -1: none
   std::array<std::optional<FilteredRows>, kMostFiltered> filters_;
-  index_t slots_ = 0, slot_bytes_ = 0;  // where slots begin in scratch
+  index_t slots_ = 0, slot_bytes_ = 0;  // offset of the slots in scratch; bytes of a slot
   index_t block_ = 1, item_ = 1;        // elements computed at once; bytes of the largest
 };
 
@@ -83,13 +85,14 @@ class ComputedRows::Reader {
   explicit Reader(const ComputedRows& rows);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
-  /// Writes elements first, first + step, ... of all in row-major order, n of them, densely.
+  /// Writes n elements first, first + step, ... (row-major numbers) densely to `to`.
   void read(index_t first, index_t step, index_t n, std::byte* to);
-  /// Makes the inputs of n <= block() elements from `first` on ready.
+  /// Prepares the inputs for n <= block() elements from `first` on.
   void bring(index_t first, index_t n) { bring_inputs(first, 1, n); }
-  /// Computes and stores the elements of the last bring().
+  /// Computes and stores the elements that bring() prepared.
   void compute(index_t first, index_t n);
-  /// What compute() made of output k, dense, until bring() is called again; an input after bring().
+  /// Output k as compute() left it, dense, valid until the next bring(). For an output that is an
+  /// input: also after bring().
   const std::byte* output(int k) const;
 
  private:
@@ -97,7 +100,7 @@ class ComputedRows::Reader {
 
   const ComputedRows& rows_;
   std::array<std::byte*, TilePlan::kMaxRegisters> registers_;
-  std::array<const std::byte*, kMaxInputs> row_element_{};  // what an input of rows has now
+  std::array<const std::byte*, kMaxInputs> row_element_{};  // current element of a row_still_ input
   alignas(64) std::array<std::byte, kScratchBytes> scratch_;
   alignas(64) std::array<std::byte, TilePlan::kMaxConstants * TilePlan::kConstantBytes> constants_;
 };

@@ -2,12 +2,12 @@
 // Runs a program tile by tile.
 //
 // 1. A tile is `rows` x `cols` elements of the two innermost axes of a loop whose axes are ordered
-//    by the strides of the first output and merged where all views walk evenly.
+//    by the strides of the first output and merged where all views have even steps.
 // 2. A register lives in a slot of scratch of one tile, unless it is an input or output whose
-//    elements are dense in the tile and of the register's dtype: then it is used where it lies.
-//    What happens in a tile is for tile_plan.hpp to say.
-// 3. An output much larger than the last cache is written past the caches: nobody will find it
-//    there, and its lines need not be read before.
+//    elements are dense in the tile and of the register's dtype: then no copy is made.
+//    tile_plan.hpp describes the steps in a tile.
+// 3. An output much larger than the last cache is written past the caches: it would be evicted
+//    before it is read, and ordinary stores would first read its lines.
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr index_t kCachedBytes = 16384;  // half a first level cache
 constexpr index_t kLongTile = 1024;
 constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
 constexpr index_t kSquareTile = 64;
-// Rows from which on tiles of one row are worth their calls.
+// Minimum row length for tiles of one row: below it, the calls cost too much.
 constexpr index_t kLongRow = 1024;
 constexpr index_t kCacheLine = 64;
 
@@ -44,18 +44,18 @@ struct Grid {
   int outer_rank = 0;  // axes in front of the two that are tiled
 };
 
-// Everything but where the arrays are.
+// The parts of a run that do not depend on addresses.
 struct Run {
   StridedLoop<kMaxViews> loop;  // outputs first, then inputs
   int n_outputs = 0, n_inputs = 0;
   Grid grid;
-  index_t slot_bytes = 0;  // 0: there are none
+  index_t slot_bytes = 0;  // 0: no slots
   TilePlan plan;
-  std::array<bool, kMaxViews> still;       // an input of one element for all of a tile
-  std::array<bool, kMaxViews> still_ever;  // of one element for all of them
-  std::array<bool, kMaxViews> transposed;  // an input whose columns are dense in a tile
-  std::array<CopyRow, kMaxViews> copy;     // loads an input, stores an output
-  std::array<index_t, kMaxViews> begin;    // of operands: bytes from the first element of the view
+  std::array<bool, kMaxViews> still;       // an input with one element for a whole tile
+  std::array<bool, kMaxViews> still_ever;  // an input with one element for all tiles
+  std::array<bool, kMaxViews> transposed;  // an input with dense columns in a tile
+  std::array<CopyRow, kMaxViews> copy;     // loads an input or stores an output
+  std::array<index_t, kMaxViews> begin;    // bytes from the first element of each view
 
   Run(const ElementwiseProgram& p, std::span<const ConstView> inputs,
       std::span<const MutableView> outputs);
@@ -67,8 +67,8 @@ index_t item_of(const Run& run, int r) {
   return static_cast<index_t>(item_size(run.plan.program().dtype_of_register(r)));
 }
 
-// Moves the axis that some input walks densely, while it jumps along the innermost one, next to
-// the innermost. Says whether there is one.
+// Moves an axis next to the innermost if some input is dense along it and strided along the
+// innermost. Returns whether there is one.
 bool arrange_square_tiles(Run& run) {
   auto& loop = run.loop;
   const int inner = loop.rank - 1;
@@ -86,8 +86,8 @@ bool arrange_square_tiles(Run& run) {
   return false;
 }
 
-// Is an input the same for all rows, or for all elements of a row? In tiles of one row the first is
-// read where it lies, and of the second one block is made.
+// Is an input constant over rows, or within a row? In tiles of one row the former is read without a
+// copy, and the latter fills one block.
 bool has_rows_alike(const Run& run) {
   const auto& loop = run.loop;
   for (int k = run.n_outputs; k < loop.n_operands; ++k) {
@@ -133,8 +133,8 @@ bool is_dense(const Run& run, int operand, index_t item) {
   return grid.cols == grid.col_extent && loop.step(operand, loop.rank - 2) == grid.cols * item;
 }
 
-// The inputs in the memory of an output, a bit for each. Where there are some its lines are in
-// cache already.
+// The inputs in the memory of an output, one bit each. If there are any, its lines are already in
+// cache.
 std::uint64_t inputs_at(const MutableView& output, std::span<const ConstView> inputs) {
   std::uint64_t there = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -143,13 +143,13 @@ std::uint64_t inputs_at(const MutableView& output, std::span<const ConstView> in
   return there;
 }
 
-// Decides which registers are used where they lie.
+// Decides which registers are read or written in the caller's arrays.
 void place_registers(Run& run, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs) {
   const ElementwiseProgram& program = run.plan.program();
   for (int i = 0; i < run.n_inputs; ++i) {
     const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-    // Of a single element nothing is gained.
+    // A constant input gains nothing if there is only one element.
     run.still_ever[at(operand)] = run.loop.count() > 1;
     for (int axis = 0; axis < run.loop.rank; ++axis) {
       if (run.loop.step(operand, axis) != 0) run.still_ever[at(operand)] = false;
@@ -183,8 +183,8 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
   }
 }
 
-// Tiles as long as their slots stay in the first level of cache, and longer ones where there are
-// none; how many slots there are depends on what is dense in a tile.
+// Chooses tiles whose slots fit the first level cache; longer tiles where there are no slots. The
+// number of slots depends on which operands are dense in a tile.
 void choose_tiles(Run& run, std::span<const ConstView> inputs,
                   std::span<const MutableView> outputs) {
   const ElementwiseProgram& program = run.plan.program();
@@ -197,13 +197,13 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
     run.slot_bytes = longest * largest;
     return run.plan.slots() * run.slot_bytes;
   };
-  // One tile for what one thread does alone.
+  // One tile for work that one thread does alone.
   const index_t count = run.loop.count();
   const index_t fair = count <= kParallelGrain ? count : std::max(kLongTile, count / kTilesAtLeast);
   index_t longest = (std::min(kLongestTile, fair) + kTileBlock - 1) / kTileBlock * kTileBlock;
   index_t bytes = make(longest);
   if (bytes > kCachedBytes) {
-    const index_t item = bytes / longest;  // of all slots
+    const index_t item = bytes / longest;  // all slots together
     longest = std::max(kCachedBytes / item, std::min(kLongTile, kScratchBytes / item)) /
               kTileLanes * kTileLanes;
     bytes = make(longest);
@@ -216,16 +216,16 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
   if (run.plan.slots() == 0) run.slot_bytes = 0;
 }
 
-// A tile at work: its size and where each operand's part of it begins.
+// A tile in progress: its size and the offset of each operand.
 struct Tile {
   index_t rows, cols;
-  index_t cols_after;  // in its row
+  index_t cols_after;  // in the row of the tile
   std::array<std::byte*, kMaxViews> data;
   index_t count() const { return rows * cols; }
 };
 
-// Tile `number`, or where tiles need no slots all that follow it in its row and lie before tile
-// `end`. Returns the number of the next one.
+// Finds tile `number`. Without slots it is extended by the tiles that follow in its row, up to tile
+// `end`. Returns the number of the next tile.
 index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
   const Grid& grid = run.grid;
   const auto& loop = run.loop;
@@ -252,8 +252,8 @@ index_t locate(const Run& run, index_t number, index_t end, Tile& tile) {
   return next;
 }
 
-// The next tile of an input whose columns are dense comes nearer while this one is computed: the
-// processor does not foresee columns that lie far apart.
+// Prefetches the next tile of an input with dense columns: hardware prefetchers do not detect
+// columns that lie far apart.
 void ask_for_next(const Run& run, const Tile& tile, int operand, index_t item) {
   const index_t step = run.loop.step(operand, run.loop.rank - 1);
   const std::byte* column = tile.data[at(operand)] + tile.cols * step;
@@ -365,7 +365,7 @@ void go(const Run& run) {
                   [&](index_t begin, index_t end) { run_tiles(run, begin, end); });
 }
 
-// Fills a key with all that decides what a run is; false if that is too much.
+// Fills a key with everything that a Run depends on; false if it does not fit.
 bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const ConstView> inputs,
           std::span<const MutableView> outputs) {
   const std::size_t rank = outputs[0].rank();
@@ -387,7 +387,7 @@ bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const Const
   return true;
 }
 
-// Runs what was prepared for arrays of the same kind.
+// Executes a prepared Run on other arrays of the same kind.
 void run_again(Run& run, const ElementwiseProgram& program, std::span<const ConstView> inputs,
                std::span<const MutableView> outputs) {
   run.plan.follow(program);

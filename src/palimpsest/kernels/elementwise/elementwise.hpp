@@ -37,17 +37,17 @@ class ElementwiseProgram {
 
   /// A new input; returns its register. ValueError beyond kMaxInputs (output: kMaxOutputs).
   int input(DType dtype);
-  /// Applies op, after casting the operands as it needs them; returns the register of the result.
+  /// Applies op after the casts that it requires; returns the register of the result.
   /// Errors   DTypeError as scalar_op_types; ValueError beyond kMaxRegisters
   int apply(ScalarOp op, std::span<const int> sources);
   int apply(ScalarOp op, std::initializer_list<int> sources);
-  /// The register converted to dtype; the register itself if it has it, an earlier cast if there is
-  /// one.
+  /// Converts a register to dtype and returns the result: the register itself if it has that dtype,
+  /// an earlier cast if there is one.
   int cast(int source, DType dtype);
-  /// Names the next output.
+  /// Makes a register the next output.
   void output(int source);
-  /// Runs `other` on registers of this program in place of its inputs; returns the registers that
-  /// are its outputs, without making them outputs here.
+  /// Inlines `other`: `inputs` are the registers of this program that replace its inputs. Returns
+  /// the registers of its outputs, without making them outputs here.
   std::vector<int> append(const ElementwiseProgram& other, std::span<const int> inputs);
 
   int n_inputs() const { return static_cast<int>(inputs_.size()); }
@@ -80,14 +80,13 @@ class ElementwiseProgram {
 ///
 /// Shapes   all views have the same extents; inputs broadcast by stride 0; outputs have no stride 0
 ///          along an axis of more than one element. Any strides otherwise
-/// DTypes   an input view may have another dtype than its register, an output view another than
-///          its: converted on the way (as strided_copy does)
-/// Aliases  an output may be the very memory of an input with the same strides and item size;
+/// DTypes   an input view may have another dtype than its register, and so may an output view:
+///          elements are converted (as strided_copy does)
+/// Aliases  an output may share the memory of an input with the same strides and item size;
 ///          otherwise outputs are disjoint from the inputs and from each other
 /// Cost     one pass over memory; at most 160 KiB of stack per thread; threads from oneTBB for big
-///          arrays. What a program does with arrays of the same dtypes, extents and strides is
-///          found out once and kept for some dozen programs. The result depends neither on the
-///          number of threads nor on alignment
+///          arrays. The preparation for given dtypes, extents and strides is cached for some dozen
+///          programs. The result depends neither on the number of threads nor on alignment
 void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs);
 

@@ -21,8 +21,8 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Integers are computed modulo 2^n in an unsigned type that is not promoted to int; floats as they
-// are.
+// Integers are computed modulo 2^n in an unsigned type that is not promoted to int; floats in their
+// own type.
 template <class T>
 using Wide = std::conditional_t<std::is_floating_point_v<T>, T,
                                 std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>>;
@@ -168,7 +168,7 @@ struct Pow {
   template <class T>
   static T call(T a, T b) {
     if constexpr (std::is_signed_v<T>) {
-      if (b < 0) {  // 1 / a^|b| cut towards zero
+      if (b < 0) {  // 1 / a^|b| truncated
         if (a == 1) return 1;
         if (a == -1) return b % 2 == 0 ? T{1} : T{-1};
         return 0;
@@ -259,7 +259,7 @@ ScalarKernel bool_kernel(ScalarOp op) {
   }
 }
 
-// Loops that signed and unsigned integers share: what wraps does not look at the sign.
+// Loops shared by signed and unsigned integers: wrapping arithmetic ignores the sign.
 template <class T>
 ScalarKernel ring_kernel(ScalarOp op) {
   switch (op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons, classes of numbers, logic and bits. A bool is a byte: any but 0 is true as operand,
-// results are 0 or 1.
+// Comparisons, classes of numbers, logic and bits. A bool is a byte: operands other than 0 are
+// true, results are 0 or 1.
 #include <cmath>
 #include <complex>
 // This file is compiled once per instruction set; the best one is chosen when the program runs.
@@ -38,7 +38,7 @@ PALIMPSEST_COMPARISON(Gt, >)
 PALIMPSEST_COMPARISON(Ge, >=)
 #undef PALIMPSEST_COMPARISON
 
-// The same of truth values; F compares bytes that are 0 or 1.
+// Comparison of truth values: F compares bytes that are 0 or 1.
 template <class F>
 struct OfTruth {
   static Byte call(Byte a, Byte b) {
@@ -149,8 +149,8 @@ ScalarKernel class_kernel(ScalarOp op) {
   }
 }
 
-// Integers are never NaN nor infinite; the loop reads one byte per element and ignores it, which
-// every item size allows.
+// Integers are never NaN nor infinite. The loop reads one byte per element and ignores it, which
+// works for every item size.
 ScalarKernel class_kernel_of_integers(ScalarOp op) {
   switch (op) {
     case ScalarOp::isnan:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic and functions of complex numbers, but for those of vector_functions.hpp. Products and
-// quotients are the plain formulas; the operators of std::complex would call the slow ones that
+// Arithmetic and functions of complex numbers, except those of vector_functions.hpp. Products and
+// quotients are the plain formulas: the operators of std::complex would call slow functions that
 // repair infinities.
 #include <cmath>
 #include <complex>
@@ -32,7 +32,7 @@ Complex<T> product(Complex<T> a, Complex<T> b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-// Single precision is computed in double, where |b|^2 neither overflows nor vanishes.
+// Single precision is computed in double, where |b|^2 neither overflows nor underflows.
 template <class T>
 Complex<T> quotient(Complex<T> a, Complex<T> b) {
   const double ar = a.real(), ai = a.imag(), br = b.real(), bi = b.imag();
@@ -49,7 +49,7 @@ inline double magnitude(Complex<double> a) {
   return is_safe_norm2(square) ? std::sqrt(square) : std::hypot(a.real(), a.imag());
 }
 
-// Small integer exponents by multiplication, which is exact where the numbers are.
+// Small integer exponents use multiplication, which is exact for Gaussian integers.
 template <class T>
 Complex<T> power(Complex<T> a, Complex<T> b) {
   if (b == Complex<T>(0)) return {1, 0};
@@ -135,7 +135,7 @@ PALIMPSEST_COMPLEX_FUNCTION(Arccosh, std::acosh(x))
 PALIMPSEST_COMPLEX_FUNCTION(Arctanh, std::atanh(x))
 #undef PALIMPSEST_COMPLEX_FUNCTION
 
-// log|1 + x| = log(1 + (|1 + x|^2 - 1)) / 2 keeps the digits of a small x, but not of one near -1.
+// log|1 + x| = log(1 + (|1 + x|^2 - 1)) / 2 is accurate for small x, but not for x near -1.
 struct Log1p {
   template <class C>
   static C call(C x) {
@@ -168,7 +168,7 @@ struct Log10 {
     return {y.real() * std::numbers::log10e_v<T>, y.imag() * std::numbers::log10e_v<T>};
   }
 };
-// exp(re) cos(im) - 1 = expm1(re) cos(im) - 2 sin(im / 2)^2 keeps the digits of a small x.
+// exp(re) cos(im) - 1 = expm1(re) cos(im) - 2 sin(im / 2)^2 is accurate for small x.
 struct Expm1 {
   template <class C>
   static C call(C x) {
@@ -186,7 +186,7 @@ struct Sinc {
     return angle == C(0) ? C(1) : quotient(C(std::sin(angle)), angle);
   }
 };
-// Neither form overflows on its side of 0.
+// Each formula is used on the side of 0 where it does not overflow.
 struct Sigmoid {
   template <class C>
   static C call(C x) {

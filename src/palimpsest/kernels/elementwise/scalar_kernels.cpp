@@ -9,7 +9,7 @@
 namespace palimpsest {
 namespace {
 
-// A choice depends on the size of its elements only. Any condition but 0 is true.
+// Selection depends only on the element size. Conditions other than 0 are true.
 template <class T>
 void where_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   const auto* condition = reinterpret_cast<const std::uint8_t*>(sources[0]);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: loops over dense arrays, element by element, of which the compiler makes vectors.
-// Included once per instruction set.
+// Internal: loops over dense arrays, vectorized by the compiler. Included once per instruction set.
 #if defined(PALIMPSEST_SCALAR_LOOPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef PALIMPSEST_SCALAR_LOOPS_INL_HPP
 #undef PALIMPSEST_SCALAR_LOOPS_INL_HPP
@@ -17,7 +16,7 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-// In all loops an element is read before it is written and never again, so `ivdep` holds although
+// All loops read an element before they write it and never read it again. So `ivdep` holds although
 // a source may be the destination.
 
 /// F: static R call(A).

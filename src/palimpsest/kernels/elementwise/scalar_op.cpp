@@ -7,14 +7,14 @@
 namespace palimpsest {
 namespace {
 
-// How an op's operands are converted and what it gives; p is the promotion of the operands.
+// How an op converts its operands, and the dtype of its result; p is the promotion of the operands.
 enum class Rule : std::uint8_t {
   number,             // p -> p
   not_bool,           // p -> p, no bool
   ordered,            // p -> p, not complex
   power,              // p, bool as int8 -> the same
   division,           // power, not complex
-  inexact,            // p or else float64 -> the same
+  inexact,            // p if inexact, else float64 -> the same
   floating,           // inexact, not complex
   equality,           // p -> bool
   order,              // p -> bool, not complex
@@ -49,7 +49,7 @@ const Entry& entry(ScalarOp op) { return kTable[static_cast<std::size_t>(op)]; }
   throw DTypeError(text + ", expected " + std::string(expected));
 }
 
-// The type in which a rule computes, before the rule picks its result from it.
+// The dtype in which a rule computes, before a real part or a comparison is taken.
 DType working_dtype(ScalarOp op, DType p, std::span<const DType> operands) {
   const Rule rule = entry(op).rule;
   switch (rule) {

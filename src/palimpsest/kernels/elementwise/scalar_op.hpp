@@ -34,13 +34,13 @@ namespace PALIMPSEST_API palimpsest {
   X(where, 3, choice) X(identity, 1, number)
 // clang-format on
 
-/// A function of up to three scalars, applied element by element. What deserves saying:
+/// A function of up to three scalars, applied element by element. Notes:
 ///
-/// - Integers wrap; their division, remainder by zero and negative powers of zero give 0, and other
-///   negative powers are cut towards zero. `add`, `mul` and `fma` of bools are `or` and `and`.
+/// - Integers wrap; their division, remainder by zero and negative powers of zero give 0, other
+///   negative powers are truncated. `add`, `mul` and `fma` of bools are `or` and `and`.
 /// - `floor_div` and `mod` round towards minus infinity; `round` takes halves to even.
-/// - `minimum`, `maximum` and `clip(x, low, high)`, which is minimum(maximum(x, low), high), pass
-///   on NaN. `sign` of a complex z is z/|z|, of 0 it is 0.
+/// - `minimum`, `maximum` and `clip(x, low, high)`, which is minimum(maximum(x, low), high),
+///   propagate NaN. `sign` of a complex z is z/|z|, of 0 it is 0.
 /// - `sinc` is sin(pi x) / (pi x). `angle` of a negative real is pi. `fma(a, b, c)` is a*b + c
 ///   with both steps rounded. `where(c, a, b)`; `make_complex(re, im)`; `identity` is the cast.
 /// - Complex products and quotients are the plain formulas: an infinite operand gives NaN.
@@ -58,17 +58,17 @@ int arity(ScalarOp op);
 /// The name as printed: `logical_and`.
 std::string_view name_of(ScalarOp op);
 
-/// What an op does to dtypes: each operand is converted to `sources[i]` first, the result is
-/// `result`.
+/// The effect of an op on dtypes: each operand is first converted to `sources[i]`; the result has
+/// dtype `result`.
 struct ScalarOpTypes {
   DType sources[kMaxArity];
   DType result;
 };
 
 /// The types in which op works for operands of these dtypes: the operands' promotion (promote());
-/// where that is no floating type and the function needs one, float64. Comparisons and logic give
-/// bool; abs, abs2, angle, real, imag the real type; make_complex the complex type. For `identity`
-/// the operand's own dtype.
+/// float64 if the function needs a floating type and that is none. Comparisons and logic give bool;
+/// abs, abs2, angle, real, imag the real type; make_complex the complex type. For `identity` the
+/// operand's own dtype.
 /// Errors   DTypeError naming the op: complex where an order is needed (lt, minimum, clip,
 ///          floor_div, mod, arctan2, hypot, erf), sub, neg, sign of bools, bitwise ops of inexact
 ///          numbers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of real floating-point numbers, but for those of vector_functions.hpp.
+// Functions of real floating-point numbers, except those of vector_functions.hpp.
 #include <cmath>
 #include <numbers>
 // This file is compiled once per instruction set; the best one is chosen when the program runs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: straight-line code that runs on vectors, block by block within a tile.
+// Internal: straight-line code executed by vectors, block by block within a tile.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace palimpsest {
 
-/// One step of a machine that has one accumulator, a, of several vectors, and operands x and y in
-/// memory. Products and sums are rounded one by one, on every processor.
+/// One step of a machine. It has one accumulator a, of several vectors, and operands x and y in
+/// memory. Products and sums are rounded separately on every processor.
 enum class Verb : std::uint8_t {
   load,               // a = x
   store,              // x = a
@@ -27,19 +27,19 @@ enum class Verb : std::uint8_t {
   divide,       // a / x
   divide_into,  // x / a
   reciprocal,   // 1 / a
-  sign,         // a / |a|, 0 of 0
-  choose,       // a where y, a bool, holds, else x
-  choose_from,  // x where it holds, else a
+  sign,         // a / |a|; 0 for a = 0
+  choose,       // a where the bool y holds, else x
+  choose_from,  // x where the bool y holds, else a
   // Real numbers only.
   root,
   absolute,
   round,          // halves to even
-  less,           // a = all bits where a < x, else none
-  less_equal,     // of a <= x
-  equal,          // of a == x
-  select,         // a = x where a has bits, else y
-  minimum,        // of a and x, in this order: minimum() of scalar_op.hpp is not symmetric
-  minimum_after,  // of x and a
+  less,           // a = mask of a < x: all bits set where true
+  less_equal,     // mask of a <= x
+  equal,          // mask of a == x
+  select,         // a = x where the mask is set, else y
+  minimum,        // minimum(a, x); the order counts: minimum() of scalar_op.hpp is not symmetric
+  minimum_after,  // minimum(x, a)
   maximum,
   maximum_after,
   multiply_then_add,            // a x + y
@@ -61,31 +61,31 @@ enum class Verb : std::uint8_t {
 
 struct TileVerb {
   Verb verb;
-  bool still_x, still_y;  // one block serves for all, one bool of a choice
-  std::int16_t x, y;      // numbers of registers
+  bool still_x, still_y;  // one block of x, y serves all blocks; one bool of a choice
+  std::int16_t x, y;      // register numbers
 };
 inline bool is_choice(const TileVerb& verb) {
   return verb.verb == Verb::choose || verb.verb == Verb::choose_from;
 }
 
 /// Runs `n_verbs` verbs for n elements; register r begins at addresses[r]. Each block of elements
-/// goes through all verbs before the next: what is read may be overwritten by a store that does not
-/// come before it in the code.
+/// goes through all verbs before the next block. So a store may overwrite operands of earlier
+/// verbs, not of later ones.
 using TileMachine = void (*)(const TileVerb* code, int n_verbs, std::byte* const* addresses,
                              index_t n);
 
-/// Largest number of elements of a vector, and of a block.
+/// Maximum number of elements of a vector and of a block.
 inline constexpr index_t kTileLanes = 16, kTileBlock = 256;
 
-/// The machines of the processor at hand, null where it has no vectors.
+/// The machines for this processor; null without vector instructions.
 struct RealTileMachines {
   TileMachine real32 = nullptr, real64 = nullptr;
-  /// n copies of an element of `item` bytes, a power of two up to 16. Whole vectors are stored:
-  /// loads that span several stores would wait until those have left the processor.
+  /// n copies of an element of `item` bytes, a power of two up to 16. Stores whole vectors: a load
+  /// that spans several stores waits until they reach the cache.
   void (*fill)(const std::byte* element, std::size_t item, std::byte* to, index_t n) = nullptr;
-  /// Bytes of a block: no more are read of what is the same for all blocks.
+  /// Bytes of a block. Of an operand that is the same for all blocks no more are read.
   index_t block_bytes = 0;
-  /// Waits until what was streamed has arrived.
+  /// Waits until streaming stores have completed.
   void (*finish_streams)() = nullptr;
 };
 struct ComplexTileMachines {

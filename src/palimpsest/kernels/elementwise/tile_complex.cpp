@@ -2,11 +2,10 @@
 // The machines of tile_code.hpp for complex numbers. This file is compiled once per instruction
 // set; the best one is chosen when the program runs.
 //
-// Numbers stay the pairs of real and imaginary parts that they are in memory: to load, store and
-// add costs nothing extra. For a product a x, the real part of x is doubled over both places of a
-// pair, and so is its imaginary part, with the sign that the place needs; a times the one plus a
-// with exchanged parts times the other is the product. A conjugate is the other sign, and what one
-// number makes of x serves for all.
+// Registers hold interleaved real and imaginary parts, as memory does: loads, stores and sums cost
+// nothing extra. A product a x is a * (re, re) + swap(a) * (-im, im), where x = re + i im and swap
+// exchanges the parts of a. A conjugate changes the sign of im. The two factors of a constant x are
+// made once.
 #include <cmath>
 
 #include "palimpsest/copy/loop_targets.hpp"
@@ -33,7 +32,7 @@ using TagOf = hn::DFromV<V>;
 template <class V>
 using NumberOf = hn::TFromD<hn::DFromV<V>>;
 
-// The signs that change real parts, or imaginary ones.
+// Sign masks for the real or the imaginary parts.
 template <class T>
 struct Signs {
   HWY_ALIGN T real[static_cast<std::size_t>(kLanes<T>)];
@@ -65,8 +64,8 @@ HWY_INLINE V only_real(V a) {
   return hn::OddEven(hn::Zero(TagOf<V>()), a);
 }
 
-// What a product needs of a factor. A product is rounded like that of parts: a difference is the
-// sum with what has the other sign, and signs commute with rounding.
+// A factor prepared for products. Rounding is that of the formula by parts: a difference is a sum
+// with the opposite sign, and a change of sign commutes with rounding.
 template <class V>
 struct Factor {
   V re, im;
@@ -89,7 +88,7 @@ PALIMPSEST_TILE_OP(Square, times<false>(a, a), V a);
 PALIMPSEST_TILE_OP(Conj, hn::Xor(a, imaginary_signs<V>()), V a);
 PALIMPSEST_TILE_OP(Imaginary, only_real(exchanged(a)), V a);
 
-// a x, or a conj(x)
+// Computes a x or a conj(x).
 template <bool kConj>
 struct Multiply {
   template <class V>
@@ -97,7 +96,7 @@ struct Multiply {
     return times<kConj>(a, in_turn(x));
   }
 };
-// conj(a) x
+// Computes conj(a) x.
 struct ConjMultiply {
   template <class V>
   static HWY_INLINE V of(V a, V x) {
@@ -127,7 +126,7 @@ struct MultiplySubtract {
 };
 
 // Quotients and magnitudes of single precision are computed in double, where |x|^2 neither
-// overflows nor vanishes.
+// overflows nor underflows.
 template <class V>
 using DoublesOf = hn::Vec<hn::Repartition<double, TagOf<V>>>;
 template <class V>
@@ -149,7 +148,7 @@ HWY_INLINE V narrowed(Halves<V> v) {
 template <class V>
 constexpr bool kIsDouble = sizeof(NumberOf<V>) == sizeof(double);
 
-// |a|^2 in both places.
+// Computes |a|^2, in both places of a pair.
 template <class V>
 HWY_INLINE V both_norm2(V a) {
   const V squares = hn::Mul(a, a);
@@ -165,7 +164,7 @@ HWY_INLINE V quotient(V a, V b) {
   }
 }
 
-// In place of each number of `square`, which is |a|^2 twice, the magnitude if it is out of range.
+// Replaces numbers of `square` (|a|^2 in both places) that are out of range by the magnitude.
 template <class V>
 HWY_NOINLINE void repair_magnitudes(V a, V square, V& magnitude) {
   const TagOf<V> d;
@@ -181,7 +180,7 @@ HWY_NOINLINE void repair_magnitudes(V a, V square, V& magnitude) {
   }
   magnitude = hn::Load(d, magnitudes);
 }
-// |a| in both places.
+// Computes |a|, in both places of a pair.
 template <class V>
 HWY_INLINE V both_magnitude(V a) {
   if constexpr (kIsDouble<V>) {
@@ -193,7 +192,7 @@ HWY_INLINE V both_magnitude(V a) {
     if (HWY_UNLIKELY(!hn::AllTrue(d, safe))) repair_magnitudes(a, square, magnitude);
     return magnitude;
   } else {
-    // One root for both halves.
+    // One square root for both halves.
     const Halves<V> parts = widened(a);
     const auto roots = hn::Sqrt(hn::OddEven(both_norm2(parts.high), both_norm2(parts.low)));
     return narrowed<V>({hn::DupEven(roots), hn::DupOdd(roots)});
@@ -233,7 +232,7 @@ struct Sign {
   }
 };
 
-// a x with the same x for all elements.
+// Product a x, where x is the same for all elements.
 template <bool kConj>
 struct Scale {
   template <bool kStores, class T, int U>
@@ -243,7 +242,7 @@ struct Scale {
     PALIMPSEST_EACH(a[u] = result(u, times(a[u], x)));
   }
 };
-// a + x y, or a - x y, with the same x for all.
+// a + x y or a - x y, where x is the same for all elements.
 template <bool kSubtracts>
 struct AddScaled {
   template <bool kStores, class T, int U>
@@ -256,7 +255,7 @@ struct AddScaled {
   }
 };
 
-// An operand of real numbers: what belongs to vector u of the block, in the lower half of a vector.
+// A real operand: the elements for vector u of the block, in the lower half of a vector.
 template <class T, int U>
 struct RealRow {
   std::uintptr_t address;
@@ -282,7 +281,7 @@ struct RealRow {
   }
 };
 
-// Lanes that numbers take among the parts of complex ones, and where they come from.
+// Lane indices: which real number each part of a complex one takes, and back.
 template <class T>
 struct Order {
   using Index = hwy::MakeSigned<T>;
@@ -329,7 +328,7 @@ struct StoreReal {
   }
 };
 
-// By which lanes one of two is chosen: both parts of a number by the same.
+// Lane masks for selection: both parts of a number get the same mask.
 template <class T>
 struct Conditions {
   Order<T> order;
@@ -341,8 +340,8 @@ struct Conditions {
   }
 };
 
-// Keys of steps: verbs; products whose first operand is one number for all, and choices by one bool
-// for all; those with real operands.
+// Keys of steps: verbs; products whose first operand is the same for all elements; choices by one
+// bool for all; steps with real operands.
 enum Key : int {
   kScale = kVerbs,
   kScaleConj,

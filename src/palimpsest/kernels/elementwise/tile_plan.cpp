@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates a program for tiles.
 //
-// 1. In a tile an input is read before anything is written to its memory, so that an output may be
-//    the memory of an input: what is computed before the last instruction that reads the input goes
-//    through a slot. Folding moves reads to later instructions; the rule holds for what it leaves.
-// 2. A step of verbs takes a tile block by block. Registers of different sizes would lie shifted
-//    against each other there: a slot serves registers of one size only.
+// 1. In a tile an input is read before anything is written to its memory, so an output may share
+//    the memory of an input. An output that is computed before the last read of that input goes
+//    through a slot. Folding moves reads to later instructions; the rule applies to the program
+//    after folding.
+// 2. A step of verbs takes a tile block by block. Its blocks have equal numbers of elements, so
+//    offsets depend on the element size: a slot serves registers of one size only.
 #include "palimpsest/kernels/elementwise/tile_plan.hpp"
 
 #include <algorithm>
@@ -68,7 +69,7 @@ bool is_complex_op(ScalarOp op) {
   }
 }
 
-// What machines look at in a dtype.
+// Properties of a dtype that machines depend on.
 enum Trait : unsigned { kSingle = 1, kDouble = 2, kOfReals = 4, kOfComplex = 8 };
 unsigned traits(DType dtype) {
   switch (dtype) {
@@ -99,7 +100,7 @@ bool is_comparison(ScalarOp op) {
   }
 }
 
-// Can the machine take operand k over from the instruction before?
+// Can the machine take operand k from the accumulator?
 bool may_be_held(const TilePlan::Instruction& step, std::size_t k) {
   switch (step.op) {
     case ScalarOp::clip:
@@ -195,7 +196,7 @@ void TilePlan::remove_folded() {
   n_ = static_cast<int>(end - instructions_.begin());
 }
 
-// A conjugate that only one product needs, and as one factor, becomes part of it.
+// Folds a conjugate into the product that uses it, if that is its only use, as one factor.
 void TilePlan::fold_conjugates() {
   for (int i = 0; i < n_; ++i) {
     Instruction& conj = instructions_[at(i)];
@@ -219,7 +220,7 @@ void TilePlan::fold_conjugates() {
   remove_folded();
 }
 
-// t = x y between p = ... and p + t, or p - t: where p is in the accumulator anyway.
+// Folds t = x y, between p = ... and p + t or p - t, into the latter: p stays in the accumulator.
 void TilePlan::fold_products() {
   for (int i = 1; i + 1 < n_; ++i) {
     Instruction& product = instructions_[at(i)];
@@ -243,8 +244,8 @@ void TilePlan::fold_products() {
   remove_folded();
 }
 
-// A comparison of real numbers that only one choice among numbers of their dtype needs moves in
-// front of it: its result stays in the accumulator.
+// Moves a comparison of real numbers in front of the choice that uses it, if that is its only use
+// and chooses numbers of the same dtype: its result stays in the accumulator.
 void TilePlan::join_choices() {
   for (int i = 0; i + 1 < n_; ++i) {
     const int r = instructions_[at(i)].destination;
@@ -268,11 +269,11 @@ void TilePlan::join_choices() {
       comparison.op = comparison.op == ScalarOp::gt ? ScalarOp::lt : ScalarOp::le;
       std::swap(comparison.sources[0], comparison.sources[1]);
     }
-    if (j > i + 1) --i;  // another one lies here now
+    if (j > i + 1) --i;  // the next instruction moved to this place
   }
 }
 
-// What only the next instruction of the same machine needs is not stored.
+// Keeps results that only the next instruction of the same machine uses in the accumulator.
 void TilePlan::keep_in_accumulator() {
   for (int i = 0; i + 1 < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
@@ -315,7 +316,7 @@ void TilePlan::place_input(int input, bool dense, bool still) {
   place_[at(r)] = dense && !still ? Place::memory : Place::slot;
   if (!still || !only_machines_read(r)) return;
   if (!make_constant(r)) return;
-  // What is cast for all elements is cast once.
+  // Casts of constant inputs are computed once, not per tile.
   for (int i = 0; i < n_ && n_hoisted_ < kMaxConstants; ++i) {
     const Instruction& step = instructions_[at(i)];
     const int to = step.destination;
@@ -335,7 +336,7 @@ bool TilePlan::make_constant(int r) {
 void TilePlan::place_output(int output, bool dense, bool streamed, int first) {
   const int r = program_->outputs()[at(output)];
   if (is_input_[at(r)]) {
-    // An input that is handed on is read before another output may overwrite it.
+    // An input that is also an output is read before another output may overwrite it.
     place_[at(r)] = Place::slot;
     return;
   }
@@ -358,9 +359,9 @@ int TilePlan::slots() const {
   return assign_slots(false, slot);
 }
 
-// Gives each register in a slot the lowest one of its size that is free while it lives; returns
-// their number. `everywhere`: as if nothing lay in memory, to bound the number before tiles are
-// known.
+// Gives each register that needs one the lowest slot of its size that is free during its life.
+// Returns the number of slots. `everywhere`: assumes that no register lies in a caller's array,
+// which bounds the number before tiles are known.
 int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const {
   std::array<int, kMaxRegisters> last_use;
   fill(last_use, -1);
@@ -371,7 +372,7 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
   }
   for (const int r : program_->outputs()) last_use[at(r)] = n_;
   int n_slots = 0;
-  std::array<int, kMaxRegisters> free_after;  // by slot: the instruction that uses it last
+  std::array<int, kMaxRegisters> free_after;  // by slot: its last user
   std::array<std::size_t, kMaxRegisters> size;
   const auto take = [&](int r, int now) {
     slot[at(r)] = -1;
@@ -386,7 +387,7 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
     slot[at(r)] = static_cast<std::int16_t>(s);
   };
   for (const int r : program_->inputs()) {
-    // What is loaded once for all tiles keeps its slot.
+    // A register that is loaded once for all tiles keeps its slot.
     if (everywhere || still_[at(r)]) last_use[at(r)] = n_;
     take(r, 0);
   }
@@ -399,7 +400,7 @@ void TilePlan::finish() {
   write_code();
 }
 
-// Two verbs in one where the machine has it.
+// Merges two verbs into one where the machine has such a verb.
 bool TilePlan::put_with_last(Verb verb, int x) {
   const Step& step = steps_[at(n_steps_ - 1)];
   if (n_verbs_ == step.first) return false;
@@ -409,7 +410,7 @@ bool TilePlan::put_with_last(Verb verb, int x) {
   TileVerb& last = verbs_[at(n_verbs_ - 1)];
   if (last.verb == Verb::load &&
       (verb == Verb::multiply || verb == Verb::multiply_conj || verb == Verb::conj_multiply)) {
-    if (complex && still) return false;  // the machine scales
+    if (complex && still) return false;  // the machine has products with constants
     last.verb = verb == Verb::multiply ? Verb::product : Verb::product_conj;
     if (verb == Verb::conj_multiply) {
       last.y = std::exchange(last.x, number);
@@ -470,7 +471,7 @@ void TilePlan::write_in_order(const Instruction& step, int held, Verb verb, Verb
 
 void TilePlan::write_product(const Instruction& step, int held) {
   const int a = step.sources[0], b = step.sources[1];
-  // A constant comes second: the machine scales by it.
+  // A constant comes second: the machine has a product by constants.
   const bool from_b =
       (b == held && a != held) || (a != held && b != held && is_constant(a) && !is_constant(b));
   bring(from_b ? b : a, held);
@@ -529,7 +530,7 @@ std::optional<Verb> unary_verb(ScalarOp op, bool complex) {
   }
 }
 
-// The verbs for an op of two operands, of which the first or the second one is in the accumulator.
+// The verbs for an op of two operands, whose first or second operand is in the accumulator.
 std::optional<std::pair<Verb, Verb>> binary_verbs(ScalarOp op) {
   switch (op) {
     case ScalarOp::add:
@@ -562,7 +563,7 @@ std::optional<Verb> comparison_verb(ScalarOp op) {
 
 }  // namespace
 
-// `held`: the register that is in the accumulator, -1: none that others can use.
+// Writes the verbs of an instruction. `held`: the register in the accumulator; -1: none of use.
 void TilePlan::write(const Instruction& step, int& held) {
   const auto& sources = step.sources;
   const int r = step.destination;
@@ -607,10 +608,10 @@ void TilePlan::write(const Instruction& step, int& held) {
 }
 
 void TilePlan::write_code() {
-  int held = -1, machine = kNone;  // of the last step
+  int held = -1, machine = kNone;  // held: register in the accumulator; machine: of the last step
   for (int i = 0; i < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
-    if (place_[at(step.destination)] == Place::constant) continue;  // by spread()
+    if (place_[at(step.destination)] == Place::constant) continue;  // written by spread()
     const int before = std::exchange(machine, int{step.machine});
     Step& made = steps_[at(n_steps_)];
     if (step.machine == kNone) {
@@ -659,7 +660,8 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
       continue;
     }
     if (instruction.op == ScalarOp::where && still_[at(instruction.sources[0])]) {
-      // One condition for all, as of a guarded step: a copy, or nothing in place.
+      // One condition for all elements, such as that of a guarded step: copies, or does nothing if
+      // in place.
       const bool yes = *registers[at(instruction.sources[0])] != std::byte{0};
       const std::byte* const chosen = registers[at(instruction.sources[yes ? 1 : 2])];
       const index_t bytes = n * item(instruction.destination);
@@ -677,7 +679,7 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
 void TilePlan::spread(int r, const std::byte* value, CopyRow copy,
                       const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const {
   const DType dtype = program_->dtype_of_register(r);
-  // One conversion: of small arrays, that of a block would take longer than all else.
+  // Converts one element: for small arrays, converting a block would dominate the time.
   const auto fill = [&](const std::byte* from, CopyRow convert, int to) {
     const DType type = program_->dtype_of_register(to);
     const auto item = static_cast<index_t>(item_size(type));

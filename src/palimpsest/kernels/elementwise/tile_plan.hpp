@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what happens to a tile of an elementwise program, in which order and where.
+// Internal: the steps of an elementwise program for one tile, their order and operands.
 #pragma once
 
 #include <algorithm>
@@ -13,76 +13,75 @@
 
 namespace palimpsest {
 
-/// Where the elements of a register are while a tile is computed.
+/// Where the elements of a register are during a tile.
 enum class Place : std::uint8_t {
-  slot,         // of scratch
-  memory,       // where the caller's array has them
-  accumulator,  // nowhere: the next instruction takes them over
-  constant,     // one block of scratch that serves for all
+  slot,         // in scratch
+  memory,       // in the caller's array
+  accumulator,  // in the accumulator: the next instruction uses them
+  constant,     // one block of scratch, the same for all blocks
 };
 
-/// The steps of a program for one tile. It holds no memory of its own and takes little time to
-/// make.
+/// The steps of a program for one tile. Owns no memory and is quick to make.
 ///
-/// Instructions that the machines of tile_code.hpp know become verbs; neighbours that run on one
-/// machine make one step, so that a value passes from one to the next without memory. Before that
-/// a conjugate that only a product needs becomes part of it, and so does a product that is only
-/// added to, or subtracted from, the result before it; a comparison that only a choice needs moves
-/// next to it, and no bools are stored. None of this changes a bit of a result.
+/// Instructions that the machines of tile_code.hpp support become verbs. Neighbours on the same
+/// machine form one step, so that values pass between them without memory. Before that,
+/// instructions are folded if their result has one use: a conjugate into a product; a product into
+/// the sum or difference with the result before it; a comparison next to its choice, so that no
+/// bools are stored. Results keep their bits.
 class TilePlan {
  public:
   static constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
   static constexpr int kMaxConstants = 8;
-  /// Room for one of them.
+  /// Bytes of the block of one constant.
   static constexpr index_t kConstantBytes = kTileBlock * 16;
 
   /// An instruction after folding.
   struct Instruction {
     ScalarOp op;
-    std::int16_t number;  // in the program
+    std::int16_t number;  // index in the program
     std::int16_t destination;
     std::array<std::int16_t, kMaxArity> sources;
     std::int8_t machine;  // 0: none
-    bool conj_0, conj_1;  // of a product: this factor is conjugated
-    bool minus;           // of fma: what is added is -sources[0] sources[1]
+    bool conj_0, conj_1;  // this factor of a product is conjugated
+    bool minus;           // fma subtracts: the term is -sources[0] sources[1]
   };
   /// A run of verbs, a scalar kernel, or a cast.
   struct Step {
     TileMachine machine;
     ScalarKernel kernel;
     CopyRow convert;
-    int first, n;  // verbs; else `first` is the instruction
+    int first, n;  // verbs; for a kernel or cast `first` is the instruction
   };
 
   explicit TilePlan(const ElementwiseProgram& program);
-  /// Goes on with another copy of the program.
+  /// Switches to another copy of the program.
   void follow(const ElementwiseProgram& copy) { program_ = &copy; }
   const ElementwiseProgram& program() const { return *program_; }
 
-  /// A bound of the slots that all placements need.
+  /// An upper bound of slots() for all placements.
   int most_slots() const;
-  /// The slots that the present one needs.
+  /// The number of slots of the current placement.
   int slots() const;
-  /// Forgets what was placed: tiles can be tried in several sizes.
+  /// Clears the placement: tiles can be tried in several sizes.
   void begin_placing();
-  /// The place of an input that is dense and of its register's dtype, or is the same for all
-  /// elements.
+  /// Places an input. `dense`: with dense elements of the register's dtype; `still`: the same for
+  /// all elements.
   void place_input(int input, bool dense, bool still);
   /// The last instruction that reads an input; 0: none.
   int last_read(int input) const;
-  /// Says that an output could be written where it lies, from instruction `first` on: the last one
-  /// that reads an input in its memory; 0 where no input is there. Inputs come first. Whether it
-  /// will is for place_of() to tell.
+  /// Places an output, after all inputs. It may be written to its array from instruction `first`
+  /// on: the last one that reads an input in the same memory; 0 if there is none. place_of() tells
+  /// whether it will be.
   void place_output(int output, bool dense, bool streamed, int first);
-  /// After all are placed: gives slots to the registers that need one, and writes the code.
+  /// Assigns slots and writes the code. Called after all are placed.
   void finish();
 
   Place place_of(int r) const { return place_[at(r)]; }
-  /// The output in whose memory a register lies; -1: none.
+  /// The output in whose array a register lies; -1: none.
   int output_of(int r) const { return output_[at(r)]; }
   int slot_of(int r) const { return slot_[at(r)]; }
-  /// The number of an input that is the same for all elements and needs room for one block only,
-  /// -1: none. There are at most kMaxConstants of them.
+  /// The number of the constant block of an input that is the same for all elements; -1: none. At
+  /// most kMaxConstants.
   int constant_of(int r) const { return constant_[at(r)]; }
   bool streams() const { return streams_; }
   const TileMachines& machines() const { return machines_; }
@@ -92,15 +91,16 @@ class TilePlan {
   const TileVerb* verbs() const { return verbs_.data(); }
   /// Runs all steps for n elements; register r begins at registers[r].
   void run(const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const;
-  /// Fills register r, of an input that is the same for all elements, for tiles of up to n
-  /// elements, and those of its casts. `copy` brings the one at `value` to the register's dtype.
+  /// Fills the constant block of input register r, and those of its casts, for tiles of up to n
+  /// elements. `copy` converts the element at `value` to the register's dtype.
   void spread(int r, const std::byte* value, CopyRow copy,
               const std::array<std::byte*, kMaxRegisters>& registers, index_t n) const;
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   bool is_constant(int r) const { return place_[at(r)] == Place::constant; }
-  /// The entries of the program's registers: for a small array the others would take longest.
+  /// A copy of the entries that the program uses: for small arrays copying all would dominate the
+  /// time.
   template <class T>
   void fill(std::array<T, kMaxRegisters>& entries, std::type_identity_t<T> value) const {
     std::fill_n(entries.begin(), program_->n_registers(), value);
@@ -130,12 +130,12 @@ class TilePlan {
   int n_ = 0, n_steps_ = 0, n_verbs_ = 0;
   bool streams_ = false;
   std::array<Instruction, kMaxRegisters> instructions_;
-  std::array<std::int16_t, kMaxRegisters> uses_;  // by instructions
+  std::array<std::int16_t, kMaxRegisters> uses_;  // number of uses by instructions
   std::array<bool, kMaxRegisters> is_input_, is_output_, still_, streamed_;
   std::array<Place, kMaxRegisters> place_;
   std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;
   int n_constants_ = 0;
-  // The cast of an input that is the same for all elements, and where its result was without that.
+  // The cast of a constant input, and its previous place.
   struct Hoisted {
     int from, to;
     Place place;

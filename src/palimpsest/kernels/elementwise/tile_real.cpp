@@ -34,11 +34,11 @@ PALIMPSEST_TILE_OP(Round, hn::Round(a), V a);
 
 PALIMPSEST_TILE_OP(Root, hn::Sqrt(a), V a);
 #if HWY_TARGET == HWY_AVX3
-// Roots of a block, the same bits as those of the processor's instruction. That one takes as long
-// as 48 other instructions for float64, so most vectors of a block get their roots by products,
-// while the processor works on those of the others.
+// Roots of a block, the same bits as those of the processor's instruction. For float64 that
+// instruction takes as long as 48 others. So most vectors of a block get their roots by Newton's
+// method, while the processor computes the other roots.
 struct Roots {
-  // Numbers from here to infinity have residuals with a leading bit.
+  // Numbers from here up to infinity have normal residuals.
   template <class T>
   static constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-900) : T(0x1p-90F);
   template <class V>
@@ -53,17 +53,17 @@ struct Roots {
     return hn::AllTrue(bits, hn::Lt(most, span));
   }
 
-  // 1 / sqrt(x) to 2^-14.
+  // Approximates 1 / sqrt(x) to 2^-14.
   static HWY_INLINE VecOf<double> guess(VecOf<double> x) {
     return VecOf<double>{_mm512_rsqrt14_pd(x.raw)};
   }
   static HWY_INLINE VecOf<float> guess(VecOf<float> x) {
     return VecOf<float>{_mm512_rsqrt14_ps(x.raw)};
   }
-  // g, a step of Newton's method from root (1 - kBelow), is the root rounded or the number before
-  // it: such a step ends below the root, by more than the rounding of its parts can make up for. It
-  // is the number before if x > g g', where g' is the next one: no x lies between g g' and the
-  // square of the middle, which is larger by a quarter of a unit of g^2.
+  // g, a Newton step from root (1 - kBelow), is the rounded root or its predecessor: the step ends
+  // below the root, by more than the rounding errors of its parts. It is the predecessor if x > g
+  // g', where g' is the next number after g: no x lies between g g' and the square of the middle,
+  // which is larger by a quarter of a unit of g^2.
   template <class V>
   static HWY_INLINE V by_products(V x) {
     using T = hn::TFromD<hn::DFromV<V>>;
@@ -109,7 +109,7 @@ struct Reciprocal {
   }
 };
 
-// What is no number stays what it is.
+// Keeps NaN.
 struct Sign {
   template <class V>
   static HWY_INLINE V of(V a) {
@@ -122,7 +122,7 @@ struct Sign {
   }
 };
 
-// a < b or a is no number: a, else b.
+// Computes: a if a < b or a is NaN, else b.
 template <class V>
 HWY_INLINE V lesser(V a, V b) {
   return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
@@ -151,7 +151,7 @@ PALIMPSEST_TILE_OP(LessEqual, hn::VecFromMask(hn::DFromV<V>(), hn::Le(a, x)), V 
 PALIMPSEST_TILE_OP(Equal, hn::VecFromMask(hn::DFromV<V>(), hn::Eq(a, x)), V a, V x);
 PALIMPSEST_TILE_OP(Select, hn::IfThenElse(hn::MaskFromVec(a), x, y), V a, V x, V y);
 
-// By which lanes one of two is chosen.
+// Lane masks for selection.
 template <class T>
 struct Conditions {
   HWY_INLINE VecOf<T> operator()(const std::uint8_t* from, index_t valid) const {
@@ -159,7 +159,7 @@ struct Conditions {
   }
 };
 
-// How a product and a third number become one: in the order of these verbs.
+// How a product and a third number are combined, in the order of these verbs.
 constexpr Verb kThen[] = {Verb::multiply_then_add, Verb::multiply_then_subtract,
                           Verb::multiply_then_subtract_from};
 constexpr Verb kAfter[] = {Verb::add, Verb::subtract, Verb::subtract_from};
@@ -184,7 +184,7 @@ struct ProductThen {
     return then<kOp>(hn::Mul(x, y), z);
   }
 };
-// (a x then y) z then w, where x may be z or w as well: then it is read once.
+// Computes (a x then y) z then w, where x may equal z or w; it is then read once.
 enum class Shared { none, factor, term };
 template <int kFirst, int kSecond, Shared kShared>
 struct Twice {
@@ -201,7 +201,7 @@ struct Twice {
   }
 };
 
-// Keys of steps that are no verbs.
+// Keys of steps that are not verbs.
 constexpr int product_then(int op) { return kVerbs + op; }
 constexpr int twice(int first, int second, Shared shared) {
   return kVerbs + 3 + 9 * static_cast<int>(shared) + 3 * first + second;
@@ -283,7 +283,7 @@ constexpr int find(const Verb (&verbs)[3], int key) {
   return -1;
 }
 
-// Is the last step followed by the verb one step? Then makes it one.
+// Merges the last step and the verb into one step if there is such a step; returns whether.
 template <class T>
 HWY_INLINE bool unite(Steps<T>& steps, const TileVerb& verb, std::byte* const* addresses) {
   const int last = steps.last_key(), key = static_cast<int>(verb.verb);

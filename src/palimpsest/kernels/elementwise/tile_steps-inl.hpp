@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: how the machines of tile_code.hpp go through their code. Included once per instruction
+// Internal: how the machines of tile_code.hpp execute their code. Included once per instruction
 // set.
 //
-// The accumulator is kBlock vectors that stay in registers: they are arguments of a function per
-// step, which ends by calling that of the next step. Compilers make a jump of such a call, so that
-// a step costs the loads of its operands, its arithmetic and one jump for the whole block. Where
-// they do not, as without optimization, calls are as deep as the code is long, and return after
-// each block.
+// The accumulator is kBlock vectors that stay in registers: each step is a function that takes them
+// as arguments and ends with a tail call of the next step. So a step costs the loads of its
+// operands, its arithmetic and one jump for the whole block. Without optimization the calls nest
+// instead, and return after each block.
 //
-// Verbs are made ready for a tile first: addresses are looked up, and neighbours that are often
-// seen together become one step. What is left at the end of a tile goes vector by vector.
+// Before a tile the verbs are prepared: addresses are looked up, and frequent pairs of neighbours
+// become one step. The rest at the end of a tile is computed vector by vector.
 #if defined(PALIMPSEST_TILE_STEPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef PALIMPSEST_TILE_STEPS_INL_HPP
 #undef PALIMPSEST_TILE_STEPS_INL_HPP
@@ -43,18 +42,18 @@ template <class T>
 constexpr index_t kLanes = static_cast<index_t>(hn::MaxLanes(Tag<T>{}));
 
 constexpr int kBlock = 8;  // vectors
-// Keys of steps from here on are no verbs.
+// Keys from here on are not verbs.
 constexpr int kVerbs = 64;
 static_assert(static_cast<int>(Verb::imaginary) < kVerbs);
 
-// For every vector of a block.
+// Repeats a statement for every vector of a block.
 #define PALIMPSEST_EACH(...)                                             \
   do {                                                                   \
     _Pragma("GCC unroll 8") for (int u = 0; u < U; ++u) { __VA_ARGS__; } \
   } while (false)
 
-// A vector that exists when the program gets here: GCC would mix the vectors of a block until no
-// register is left, or read one again from memory for every operation that needs it.
+// Forces the compiler to compute a vector here: GCC would interleave the vectors of a block until
+// registers run out, or load an operand again for every operation.
 template <class V>
 HWY_INLINE V in_turn(V v) {
 #if HWY_ARCH_X86
@@ -63,8 +62,7 @@ HWY_INLINE V in_turn(V v) {
   return v;
 }
 
-// What the first step of a block finds in the accumulator: it does not look, and nothing need be
-// written.
+// An undefined accumulator for the first step of a block, which does not read it.
 template <class T>
 HWY_INLINE VecOf<T> anything() {
 #if HWY_ARCH_X86
@@ -76,7 +74,7 @@ HWY_INLINE VecOf<T> anything() {
 #endif
 }
 
-// The first numbers of a vector; nothing else is touched.
+// Masked access to the first numbers of a vector; no other memory is touched.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 template <class T>
 HWY_INLINE VecOf<T> get_some(const T* p, index_t valid) {
@@ -103,7 +101,7 @@ HWY_NOINLINE void put_some(VecOf<T> v, T* p, index_t valid) {
 }
 #endif
 
-// Numbers at p, `valid` of them if that is less than a vector; only a vector on its own can be.
+// Loads numbers at p; only `valid` of them for a vector of the rest.
 template <class T, int U>
 HWY_INLINE VecOf<T> get(const T* p, [[maybe_unused]] index_t valid) {
   if constexpr (U == 1) {
@@ -120,24 +118,24 @@ HWY_INLINE void put(VecOf<T> v, T* p, [[maybe_unused]] index_t valid) {
   hn::StoreU(v, Tag<T>(), p);
 }
 
-// Where a block is: bytes from the beginning of an operand, and how many numbers of a vector on its
-// own there are.
+// The position of a block: byte offset from the beginning of an operand, and the number of valid
+// lanes if it is a single vector of the rest.
 struct Spot {
   std::uintptr_t first;
   index_t valid;
 };
 
-// A verb, or several, with everything looked up.
+// One or several verbs with addresses looked up.
 template <class T>
 struct Step {
   using V = VecOf<T>;
   void (*block)(const Step*, std::uintptr_t first, V, V, V, V, V, V, V, V);
   void (*single)(const Step*, std::uintptr_t first, index_t valid, V);
-  std::uintptr_t operands[5];  // x, y, z and w, and where the result goes if it is stored at once
+  std::uintptr_t operands[5];  // x, y, z and w, and the destination if the step stores
 };
 constexpr int kResult = 4;
 
-// An operand: vector u of the block.
+// Loads an operand: vector u of the block.
 template <class T, int U>
 struct Row {
   std::uintptr_t address;
@@ -150,8 +148,8 @@ struct Row {
   HWY_INLINE void set(int u, VecOf<T> v) const { put<T, U>(v, at(u), valid); }
 };
 
-// What becomes of a new vector of the accumulator: kStores writes it at once, while the next ones
-// are computed.
+// Handles a new vector of the accumulator: kStores writes it at once, while the next ones are
+// computed.
 template <bool kStores, class T, int U>
 struct Result {
   Row<T, U> row;
@@ -163,8 +161,7 @@ struct Result {
   }
 };
 
-// A step that makes each vector of the accumulator anew from itself and those of up to four
-// operands.
+// A step that computes each vector of the accumulator from itself and up to four operands.
 template <class Op>
 struct Each {
   template <bool kStores, class T, int U>
@@ -186,7 +183,7 @@ struct Each {
   }
 };
 
-// What steps compute of a, the accumulator, and operands.
+// The formulas of steps: a is the accumulator.
 #define PALIMPSEST_TILE_OP(name, formula, ...) \
   struct name {                                \
     template <class V>                         \
@@ -220,7 +217,7 @@ struct Stream {
   }
 };
 
-// One of two by a bool that is the same for all. The array that is not chosen is not read.
+// Selection by a bool that is the same for all elements. The other array is not read.
 template <bool kFrom>
 struct ChooseStill {
   template <bool kStores, class T, int U>
@@ -236,7 +233,7 @@ struct ChooseStill {
   }
 };
 
-// The lanes that hold, by a byte for each.
+// The mask of lanes whose byte is not 0.
 template <class D>
 HWY_INLINE hn::Vec<D> widened_bytes(D d, const std::uint8_t* from, index_t valid) {
   const hn::Rebind<std::uint8_t, D> bytes;
@@ -259,7 +256,7 @@ HWY_INLINE hn::Mask<hn::DFromV<V>> is_set(V v) {
   const hn::RebindToUnsigned<hn::DFromV<V>> bits;
   return hn::RebindMask(d, hn::Ne(hn::BitCast(bits, v), hn::Zero(bits)));
 }
-// One of two by a bool for each; Lanes<T>()(from, valid) are those of a vector.
+// Selection by one bool per element; Lanes<T>()(from, valid) gives the mask of a vector.
 template <bool kFrom, template <class> class Lanes, int kParts>
 struct Choose {
   template <bool kStores, class T, int U>
@@ -296,8 +293,8 @@ void end_of_block(const Step<T>*, std::uintptr_t, VecOf<T>, VecOf<T>, VecOf<T>, 
 template <class T>
 void end_of_single(const Step<T>*, std::uintptr_t, index_t, VecOf<T>) {}
 
-// Compilers do not see that a block leaves the upper halves of vector registers in use, which slows
-// down code for narrower ones that comes after it.
+// Clears the upper halves of vector registers: compilers do not see that a block uses them, and
+// later SSE code would be slow.
 HWY_INLINE void leave_registers() {
 #if HWY_ARCH_X86 && (HWY_TARGET <= HWY_AVX2)
   _mm256_zeroupper();
@@ -309,7 +306,7 @@ struct Functions {
   decltype(Step<T>::block) block = nullptr;
   decltype(Step<T>::single) single = nullptr;
 };
-// How a step runs: alone, and if there is such a thing with the store that follows.
+// How to run a step: alone, and joined with the following store if possible.
 template <class T>
 struct Handler {
   Functions<T> alone, storing;
@@ -331,7 +328,7 @@ constexpr Handler<T> each() {
   return storing_handler<T, Each<Op>>();
 }
 
-// What all machines do alike.
+// The parts that all machines share.
 template <class T, class Set>
 constexpr void set_shared_handlers(const Set& set) {
   set(Verb::load, each<T, Load>());
@@ -343,12 +340,12 @@ constexpr void set_shared_handlers(const Set& set) {
   set(Verb::negate, each<T, Negate>());
 }
 
-// The steps of a tile while they are made and run.
+// The steps of a tile: built, then run.
 template <class T>
 class Steps {
  public:
   explicit Steps(const Handler<T>* handlers) : handlers_(handlers) {}
-  // Of a step that others may be united with; -1: there is none.
+  // Key of the last step if other verbs may join it, else -1.
   int last_key() const { return n_ == 0 || stores_[n_ - 1] ? -1 : keys_[n_ - 1]; }
   void set_last_key(int key) { keys_[n_ - 1] = static_cast<std::int16_t>(key); }
   HWY_INLINE void add(int key) {
@@ -356,7 +353,7 @@ class Steps {
     stores_[n_] = false;
     keys_[n_++] = static_cast<std::int16_t>(key);
   }
-  // Lets the last step store its result, if it can.
+  // Makes the last step store its result, if it can.
   HWY_INLINE bool store_at_once(const std::byte* address) {
     if (n_ == 0 || stores_[n_ - 1]) return false;
     if (handlers_[keys_[n_ - 1]].storing.block == nullptr) return false;
@@ -364,7 +361,7 @@ class Steps {
     set(kResult, address, false);
     return true;
   }
-  // Operand k of the last step; `still`: one block serves for all.
+  // Sets operand k of the last step; `still`: one block serves all blocks.
   HWY_INLINE void set(int k, const std::byte* address, bool still) {
     steps_[n_ - 1].operands[k] = reinterpret_cast<std::uintptr_t>(address);
     stills_[n_ - 1] = static_cast<std::uint8_t>((stills_[n_ - 1] & ~(1 << k)) | (int{still} << k));
@@ -374,7 +371,7 @@ class Steps {
     return steps_[n_ - 1].operands[k] == steps_[n_ - 1].operands[l];
   }
 
-  // Runs for operands of n numbers; those of steps from key `first_half` on have half as many.
+  // Runs for n numbers per operand. Operands of steps from key `first_half` on have n / 2.
   HWY_INLINE void run(index_t n, int first_half) {
     int n_still = 0;
     for (int i = 0; i < n_; ++i) {
@@ -405,9 +402,9 @@ class Steps {
 
  private:
   static constexpr int kMost = 4 * ElementwiseProgram::kMaxRegisters;
-  static constexpr int kOperands = 4, kHalf = 0x8000;  // operands that may stay where they are
+  static constexpr int kOperands = 4, kHalf = 0x8000;  // maximum of still operands
 
-  // Goes on by so many vectors; what stays where it is begins that much earlier.
+  // Advances by `vectors`. Still operands are moved back by as much, so their addresses stay.
   HWY_INLINE std::uintptr_t advance(int vectors, int n_still) {
     const auto bytes = static_cast<std::uintptr_t>(vectors * kLanes<T> * index_t{sizeof(T)});
     for (int i = 0; i < n_still; ++i) {
@@ -422,9 +419,9 @@ class Steps {
   int n_ = 0;
   Step<T> steps_[kMost + 1];
   std::int16_t keys_[kMost];
-  std::uint8_t stills_[kMost];  // a bit for each operand
+  std::uint8_t stills_[kMost];  // one bit per operand
   bool stores_[kMost];
-  std::uint16_t still_[kOperands * kMost];  // operands that do not move, kHalf: of a step of halves
+  std::uint16_t still_[kOperands * kMost];  // still operands; kHalf: of half steps
 };
 
 }  // namespace

@@ -57,8 +57,8 @@ template <class V>
 HWY_INLINE MaskOf<V> is_finite(V v) {
   return hn::Lt(hn::Abs(v), infinity<V>());
 }
-// In place of lanes that are not `common`, what the C library says: infinities, zeros, and what is
-// no number. `function` takes and gives a std::complex<double>.
+// Replaces lanes that are not `common` (infinities, zeros, NaN) by the results of the C library.
+// `function` takes and returns a std::complex<double>.
 template <class V, class Function>
 HWY_NOINLINE Parts<V> with_limits(Parts<V> x, Parts<V> result, MaskOf<V> common,
                                   Function function) {
@@ -79,7 +79,7 @@ HWY_NOINLINE Parts<V> with_limits(Parts<V> x, Parts<V> result, MaskOf<V> common,
   return {hn::Load(d, to_re), hn::Load(d, to_im)};
 }
 
-// v 2^n, where n may be twice the largest exponent.
+// Computes v 2^n, where n may be twice the largest exponent.
 template <class V>
 HWY_INLINE V scaled_twice(V v, V n) {
   const V half = rounded(hn::Mul(n, of<V>(0.5)));
@@ -89,7 +89,7 @@ HWY_INLINE V scaled_twice(V v, V n) {
 struct ComplexExp {
   template <class F, class V>
   static HWY_INLINE Parts<V> call(Parts<V> x) {
-    // Beyond these numbers even the smallest sine makes infinity of it, or 0.
+    // Beyond these bounds the product with any nonzero sine is infinite or 0.
     const Halvings<V> h = halvings<F>(within(x.re, -1500.0, 1500.0));
     const Angle<V> a = reduce_angle<F>(x.im);
     const SineCosine<V> both = sine_cosine<F>(a);
@@ -131,13 +131,13 @@ struct ComplexLog {
   }
 };
 
-// w = sqrt((|re| + |z|) / 2) is the larger part, im / (2 w) the other.
+// The larger part of the root is w = sqrt((|re| + |z|) / 2), the other im / (2 w).
 struct ComplexSqrt {
   template <class F, class V>
   static HWY_INLINE Parts<V> call(Parts<V> x) {
     const V half = of<V>(0.5), zero = of<V>(0);
     V re = hn::Abs(x.re), im = x.im,
-      back = of<V>(1);  // those of the scaled number, and the way back
+      back = of<V>(1);  // re, im: scaled; back: undoes the scaling
     if constexpr (!std::is_same_v<F, Widened>) {
       const Scale<V> scale = scale_for(hn::Max(re, hn::Abs(im)));
       re = hn::Mul(re, scale.factor);
@@ -146,7 +146,7 @@ struct ComplexSqrt {
     }
     const V size = hn::Sqrt(hn::Add(hn::Mul(re, re), hn::Mul(im, im)));
     const V w = hn::Sqrt(hn::Mul(hn::Add(re, size), half));
-    // The imaginary part itself: scaled down it might lose its digits.
+    // Takes the imaginary part unscaled: scaling down could lose digits.
     const V larger = hn::Mul(w, back), other = hn::Div(x.im, hn::Add(larger, larger));
     const auto is_left = hn::Lt(x.re, zero);
     const Parts<V> result{hn::IfThenElse(is_left, hn::Abs(other), larger),

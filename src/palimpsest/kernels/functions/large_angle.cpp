@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remainder of large angles after Payne and Hanek (1983): of the digits of 2/pi only those
-// count that are neither whole turns nor beyond the precision asked for.
+// Reduces large angles after Payne and Hanek (1983). Of the digits of 2/pi it uses only those that
+// matter: the others give whole turns or lie below the required precision.
 #include "palimpsest/kernels/functions/large_angle.hpp"
 
 #include <bit>
@@ -21,7 +21,7 @@ constexpr Word kTwoOverPi[] = {
     0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
     0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
 
-// 64 digits from a position on, which may be up to 63 before the first.
+// Returns 64 digits of 2/pi from `position` on; position >= -63.
 Word digits(int position) {
   if (position < 0) return kTwoOverPi[0] >> -position;
   const int word = position / 64, shift = position % 64;
@@ -29,7 +29,7 @@ Word digits(int position) {
   return kTwoOverPi[word] << shift | kTwoOverPi[word + 1] >> (64 - shift);
 }
 
-// A binary fraction of 192 digits, the first ones in [0].
+// A binary fraction of 192 digits, most significant word first.
 struct Fraction {
   Word words[3];
 };
@@ -49,7 +49,7 @@ Fraction negated(Fraction f) {
   return result;
 }
 
-// m times 192 digits from `position` on, modulo 1.
+// Returns m times 192 digits from `position` on, modulo 1.
 Fraction times(Word m, int position) {
   Fraction result;
   Word carry = 0;
@@ -72,7 +72,7 @@ LargeAngle reduce_large_angle(double x) {
   const double fraction = std::frexp(std::abs(x), &exponent);
   const auto m = static_cast<Word>(std::ldexp(fraction, 53));
   exponent -= 53;  // |x| = m 2^exponent
-  // Digits that stand for whole turns, of four quarters, are left out.
+  // Skips digits whose product is a whole number of turns (4 quarters).
   const Fraction turn = times(m, exponent - 2);
   Word quarters = turn.words[0] >> 62;
   Fraction rest = shifted(turn, 2);

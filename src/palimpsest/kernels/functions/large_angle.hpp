@@ -6,14 +6,13 @@
 
 namespace palimpsest {
 
-/// x = n pi/2 + r + low for some n with the last two bits of `turns`, |r| <= pi/4.
+/// A reduced angle: x = n pi/2 + r + low, |r| <= pi/4. The last two bits of `turns` are those of n.
 struct LargeAngle {
   double r, low;
   std::uint64_t turns;
 };
 
-/// The remainder for |x| >= 2^16, to 2^-70 of itself, with as many digits of 2/pi as it takes. Not
-/// a number for infinity.
+/// Reduces |x| >= 2^16 with a relative error of 2^-70. NaN for infinity.
 LargeAngle reduce_large_angle(double x);
 
 }  // namespace palimpsest

@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// The loop of a function of float32 or float64, null if there is none here. All instruction sets
-/// give the same bits; zeros and their signs, infinities and what is no number are as in the C
+/// Returns the loop of a function of float32 or float64; null if this file has none. All
+/// instruction sets give the same bits; zeros and their signs, infinities and NaN are as in the C
 /// library. Largest errors in units of the last place:
 ///
 ///     float32   0.51, but log 0.9; exp, erf, log2, log10, pow 1.1; arcsin, arccos 1.2;
@@ -19,9 +19,9 @@ namespace palimpsest {
 ScalarKernel exponential_kernel(ScalarOp op, DType working);
 ScalarKernel logarithm_kernel(ScalarOp op, DType working);
 ScalarKernel trigonometric_kernel(ScalarOp op, DType working);
-/// The same of complex64 and complex128: exp, log, sqrt, abs, angle. Errors of the first three are
-/// those of a few roundings of the larger part; log keeps the digits of both parts; abs errs by
-/// 1.3 units, angle like arctan2.
+/// Returns the loop for complex64 or complex128: exp, log, sqrt, abs, angle. Errors of the first
+/// three are a few roundings of the larger part; log keeps the digits of both parts. abs errs by up
+/// to 1.3 units, angle like arctan2.
 ScalarKernel complex_vector_kernel(ScalarOp op, DType working);
 
 }  // namespace palimpsest

@@ -18,7 +18,7 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Numbers of a format as arrays hold them.
+// Loads and stores numbers of a format as arrays hold them.
 template <class F>
 using Stored = std::conditional_t<std::is_same_v<F, Double>, double, float>;
 template <class F>
@@ -38,7 +38,7 @@ HWY_INLINE void store(hn::Vec<TagFor<F>> v, Stored<F>* p) {
   const TagFor<F> d;
   if constexpr (std::is_same_v<F, Widened>) {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-    // DemoteTo of these targets makes finite numbers of infinities.
+    // DemoteTo of these targets turns finite numbers into infinities.
     HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)];
     hn::Store(v, d, lanes);
     for (std::size_t k = 0; k < hn::Lanes(d); ++k) p[k] = static_cast<float>(lanes[k]);
@@ -51,7 +51,7 @@ HWY_INLINE void store(hn::Vec<TagFor<F>> v, Stored<F>* p) {
   }
 }
 
-// The loop of a function of one or two numbers; Op: static V call<Format>(V) or (V, V).
+// Loop of a function of one or two numbers. Op has static V call<Format>(V) or (V, V).
 template <class F, class Op>
 void function_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   using T = Stored<F>;
@@ -70,7 +70,7 @@ void function_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   index_t i = 0;
   for (; i + lanes <= n; i += lanes) apply(a + i, b + i, r + i);
   if (i == n) return;
-  // A value that takes no detour fills the last vector.
+  // Fills the last vector with a value for which no lane takes a slow path.
   T x[HWY_MAX_BYTES / sizeof(T)], y[HWY_MAX_BYTES / sizeof(T)];
   std::fill_n(x, lanes, T{0.5});
   std::fill_n(y, lanes, T{0.5});
@@ -80,7 +80,7 @@ void function_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   std::copy_n(x, n - i, r + i);
 }
 
-// The loop over float32, in the format `Singles`, or over float64; null for other dtypes.
+// Returns the loop over float32, in the format `Singles`, or over float64; null for other dtypes.
 template <class Singles, class Op>
 ScalarKernel kernel_for(DType working) {
   if (working == DType::float32) return function_loop<Singles, Op>;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: exponential and logarithmic functions of vectors. Included once per instruction set.
 //
-// 1. Only sums, products, quotients, roots, comparisons, bits and tables are used, each rounded on
-//    its own, and products with a sum that are rounded once (`fused`): all instruction sets give
-//    the same bits. What a lane gets depends on that lane alone; branches only leave out what would
-//    change none.
+// 1. Only sums, products, quotients, roots, comparisons, bit operations, tables and fused products
+//    (`fused`) are used, each rounded once: all instruction sets give the same bits. A lane's
+//    result depends on that lane alone. Branches only skip work that would change no lane.
 // 2. A function is written once for three formats: Double; Single, computed in single precision;
-//    Widened, single precision computed in double, whose results are rounded correctly but for one
-//    in a thousand.
-// 3. Polynomials are minimax fits (Remez), the largest relative error of the function stands beside
+//    Widened, single precision computed in double. Results of Widened are correctly rounded but for
+//    one in a thousand.
+// 3. Polynomials are minimax fits (Remez). The largest relative error of the function stands beside
 //    each.
 #if defined(PALIMPSEST_VECTOR_MATH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef PALIMPSEST_VECTOR_MATH_INL_HPP
@@ -38,8 +37,8 @@ using NumberOf = hn::TFromD<hn::DFromV<V>>;
 template <class V>
 using BitsOf = hn::Vec<hn::RebindToUnsigned<hn::DFromV<V>>>;
 
-// Layout of a number: bits of the fraction, bias of the exponent, 1.5 2^fraction, which rounds what
-// is added to it to an integer.
+// Layout of a number: bits of the fraction; bias of the exponent; the rounder 1.5 2^fraction:
+// adding it rounds to an integer.
 template <class T>
 struct Layout;
 template <>
@@ -47,7 +46,7 @@ struct Layout<double> {
   using Bits = std::uint64_t;
   static constexpr int kFraction = 52, kBias = 1023;
   static constexpr double kRounder = 6755399441055744.0;
-  // Bits of sqrt(1/2), the least number that a logarithm leaves unscaled.
+  // Bits of sqrt(1/2), the lowest mantissa that the logarithm keeps unscaled.
   static constexpr Bits kRootHalf = 0x3fe6a09e667f3bcd;
 };
 template <>
@@ -60,7 +59,7 @@ struct Layout<float> {
 
 struct InDouble {
   using T = double;
-  // ln 2 in two parts; products of the first one with 11 bits are exact.
+  // ln 2 in two parts. Products of the first part with 11 bits are exact.
   static constexpr T kLn2 = 0.69314718055920821, kLn2Low = 7.3710025651677989e-13;
   static constexpr T kExpLow = -746, kExpHigh = 712;
 };
@@ -80,8 +79,8 @@ struct Double : InDouble {
                                 0.00019841269841437676, 2.7557319155337921e-06,
                                 2.5052123398425761e-08, 1.6057240349040648e-10,
                                 7.7593120225675641e-13};
-  // erf(x) = x + x p(z) for x < kErfBend, 1 - exp(-x - x p(x)) up to kErfMost, where it is 1:
-  // 2^-56.0, 2^-56.6
+  // erf(x) = x + x p(z) for x < kErfBend; 1 - exp(-x - x p(x)) up to kErfMost; 1 beyond: 2^-56.0,
+  // 2^-56.6
   static constexpr T kErfBend = 1, kErfMost = 6;
   static constexpr T kErfNear[] = {
       0.12837916709551256,     -0.37612638903183343,    0.11283791670936949,
@@ -163,14 +162,14 @@ template <class V>
 HWY_INLINE V rounder() {
   return of<V>(Layout<NumberOf<V>>::kRounder);
 }
-// To an integer below a quarter of the rounder.
+// Rounds to an integer; |v| is below a quarter of the rounder.
 template <class V>
 HWY_INLINE V rounded(V v) {
   return hn::Sub(hn::Add(v, rounder<V>()), rounder<V>());
 }
 
-// a b + c, rounded once. Processors without such an instruction (x86 before 2013) take the C
-// library's function lane by lane: slower, with the same bits.
+// Computes a b + c, rounded once. On processors without such an instruction (x86 before 2013) calls
+// the C library lane by lane: slower, with the same bits.
 template <class V>
 HWY_INLINE V fused(V a, V b, V c) {
 #if HWY_NATIVE_FMA
@@ -187,7 +186,7 @@ HWY_INLINE V fused(V a, V b, V c) {
   return hn::Load(d, z);
 #endif
 }
-// a b - c, rounded once.
+// Computes a b - c, rounded once.
 template <class V>
 HWY_INLINE V fused_minus(V a, V b, V c) {
 #if HWY_NATIVE_FMA
@@ -196,7 +195,7 @@ HWY_INLINE V fused_minus(V a, V b, V c) {
   return fused(a, b, hn::Neg(c));
 #endif
 }
-// c - a b, rounded once.
+// Computes c - a b, rounded once.
 template <class V>
 HWY_INLINE V fused_less(V a, V b, V c) {
 #if HWY_NATIVE_FMA
@@ -205,7 +204,7 @@ HWY_INLINE V fused_less(V a, V b, V c) {
   return fused(hn::Neg(a), b, c);
 #endif
 }
-// -(a b + c), rounded once.
+// Computes -(a b + c), rounded once.
 template <class V>
 HWY_INLINE V fused_negated(V a, V b, V c) {
 #if HWY_NATIVE_FMA
@@ -224,8 +223,8 @@ HWY_INLINE V polynomial_from(V x, const T (&c)[kN]) {
     return fused(polynomial_from<kFirst + kStep, kStep>(x, c), x, of<V>(c[kFirst]));
   }
 }
-// c[0] + c[1] x + ...; of long ones all but the first coefficient, whose rounding counts most, as
-// two of x^2, which processors compute at the same time.
+// Computes c[0] + c[1] x + ... The first coefficient, whose rounding counts most, is added last. In
+// long polynomials the others form two polynomials in x^2, which processors compute in parallel.
 template <class V, class T, std::size_t kN>
 HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
   if constexpr (kN < 10) {
@@ -237,7 +236,8 @@ HWY_INLINE V polynomial(V x, const T (&c)[kN]) {
   }
 }
 
-// 16 numbers, and the bits in which those of the second half differ from those of the first.
+// A table of 16 numbers, and the bits in which each of the last 8 differs from its partner in the
+// first 8.
 struct Table {
   float values[16];
   std::uint32_t differences[8];
@@ -251,7 +251,7 @@ constexpr Table table_of(const float (&values)[16]) {
   }
   return table;
 }
-// table[index % 16]
+// Looks up table[index % 16].
 template <class V>
 HWY_INLINE V looked_up(const Table& table, BitsOf<V> index) {
 #if HWY_TARGET == HWY_AVX3
@@ -277,7 +277,7 @@ HWY_INLINE V looked_up(const double (&table)[16], BitsOf<V> index) {
 #if HWY_TARGET == HWY_AVX3
   return V{_mm512_permutex2var_pd(_mm512_loadu_pd(table), index.raw, _mm512_loadu_pd(table + 8))};
 #elif HWY_TARGET == HWY_AVX2
-  // Gathers take many times longer on processors whose microcode guards them.
+  // Avoids gathers: microcode mitigations make them many times slower.
   alignas(32) std::uint64_t k[4];
   _mm256_store_si256(reinterpret_cast<__m256i*>(k), index.raw);
   return V{_mm256_set_pd(table[k[3] % 16], table[k[2] % 16], table[k[1] % 16], table[k[0] % 16])};
@@ -291,46 +291,46 @@ HWY_INLINE V looked_up(const double (&table)[16], BitsOf<V> index) {
 #endif
 }
 
-// A number as an unevaluated sum.
+// A number as an unevaluated sum of two.
 template <class V>
 struct Pair {
   V high, low;
 };
-// a + b exactly, where |a| >= |b| or a is 0.
+// Computes a + b exactly; needs |a| >= |b| or a = 0.
 template <class V>
 HWY_INLINE Pair<V> fast_sum(V a, V b) {
   const V sum = hn::Add(a, b);
   return {sum, hn::Sub(b, hn::Sub(sum, a))};
 }
-// a + b exactly.
+// Computes a + b exactly.
 template <class V>
 HWY_INLINE Pair<V> exact_sum(V a, V b) {
   const V sum = hn::Add(a, b), part = hn::Sub(sum, a);
   return {sum, hn::Add(hn::Sub(a, hn::Sub(sum, part)), hn::Sub(b, part))};
 }
-// a b exactly.
+// Computes a b exactly.
 template <class V>
 HWY_INLINE Pair<V> exact_product(V a, V b) {
   const V product = hn::Mul(a, b);
   return {product, fused_minus(a, b, product)};
 }
-// 2^(n + kMore) for an integer n to which the rounder was added.
+// Computes 2^(n + kMore) for an integer n; `counted` is n plus the rounder.
 template <int kMore, class V>
 HWY_INLINE V power_of_counted(V counted) {
   using L = Layout<NumberOf<V>>;
   const auto biased = hn::Add(bits(counted), bits_of<V>(L::kBias + kMore));
   return from_bits<V>(hn::ShiftLeft<L::kFraction>(biased));
 }
-// 2^n for an integer n of the exponents of numbers.
+// Computes 2^n for an integer n in the range of exponents.
 template <class V>
 HWY_INLINE V power_of_two(V n) {
   return power_of_counted<0>(hn::Add(n, rounder<V>()));
 }
-// v 2^n, rounded once if v is near 1; `counted` is n with the rounder.
+// Computes v 2^n, rounded once if v is near 1; `counted` is n plus the rounder.
 template <class V>
 HWY_INLINE V scaled(V v, V n, [[maybe_unused]] V counted) {
 #if HWY_TARGET == HWY_AVX3
-  // One instruction in place of seven: a quarter of the time of exp().
+  // One instruction instead of seven: exp() takes a quarter of the time.
   if constexpr (sizeof(NumberOf<V>) == 8)
     return V{_mm512_scalef_pd(v.raw, n.raw)};
   else
@@ -348,8 +348,8 @@ template <class V>
 HWY_INLINE V scaled(V v, V n) {
   return scaled(v, n, hn::Add(n, rounder<V>()));
 }
-// The same of 0 < v < sqrt(2). Where the product would vanish it is not computed: processors take
-// 25 times as long for what is too small.
+// Like scaled(), for 0 < v < sqrt(2). A product that would underflow is not computed: processors
+// take 25 times as long for subnormal numbers.
 template <class V>
 HWY_INLINE V scaled_or_zero(V v, V n, V counted) {
   using L = Layout<NumberOf<V>>;
@@ -372,7 +372,7 @@ HWY_INLINE V scaled_or_zero(V v, V n, V counted) {
 #endif
 }
 
-// A power of 2 that brings squares of the larger one into range, and its exponent.
+// Power of 2 that brings the square of the larger number into range, and its exponent.
 template <class V>
 struct Scale {
   V factor, exponent;
@@ -403,16 +403,16 @@ HWY_INLINE V hypot_of(V a, V b) {
   const Scale<V> scale = scale_for(hn::Max(a, b));
   const V scaled_size = root_of_squares(hn::Mul(a, scale.factor), hn::Mul(b, scale.factor));
   const V result = hn::Mul(scaled_size, power_of_two(hn::Neg(scale.exponent)));
-  // Also where the other one is no number.
+  // Infinite even if the other number is NaN.
   const auto infinite = hn::Or(hn::Eq(a, infinity<V>()), hn::Eq(b, infinity<V>()));
   return hn::IfThenElse(infinite, infinity<V>(), hn::IfThenElse(safe, size, result));
 }
 
-// Bounds of x; not a number stays.
+// Clamps x to [low, high]; keeps NaN.
 template <class V>
 HWY_INLINE V at_most(V x, NumberOf<V> high) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  return hn::Min(of<V>(high), x);  // the second operand if either is no number
+  return hn::Min(of<V>(high), x);  // the second operand if either is NaN
 #else
   return hn::IfThenElse(hn::Gt(x, of<V>(high)), of<V>(high), x);
 #endif
@@ -430,8 +430,8 @@ HWY_INLINE V within(V x, NumberOf<V> low, NumberOf<V> high) {
   return at_least(at_most(x, high), low);
 }
 
-// x = n ln 2 + r, |r| <= ln(2) / 2; `high` is r before the lower part of n ln 2 is taken away, and
-// `counted` is n with the rounder.
+// A reduced argument: x = n ln 2 + r, |r| <= ln(2) / 2. `high` is r before the lower part of n ln 2
+// is subtracted; `counted` is n plus the rounder.
 template <class V>
 struct Halvings {
   V counted, n, high, r;
@@ -444,7 +444,7 @@ HWY_INLINE Halvings<V> halvings(V x) {
   return {counted, n, high, fused_less(n, of<V>(F::kLn2Low), high)};
 }
 
-// exp(r + low) - 1
+// Computes exp(r + low) - 1.
 template <class F, class V>
 HWY_INLINE V expm1_of_rest(V r, V low) {
   return hn::Add(r, fused(hn::Mul(r, r), polynomial(r, F::kExp), low));
@@ -453,13 +453,13 @@ template <class F, class V>
 HWY_INLINE V expm1_of_rest(V r) {
   return fused(hn::Mul(r, r), polynomial(r, F::kExp), r);
 }
-// exp(r), from sqrt(1/2) to sqrt(2).
+// Computes exp(r); the result lies in [sqrt(1/2), sqrt(2)].
 template <class F, class V>
 HWY_INLINE V exp_of_rest(V r) {
   return hn::Add(of<V>(1), expm1_of_rest<F>(r));
 }
-// x where exp(x) is neither infinite nor 0, else a number of which it is; scaled_or_zero() of
-// AVX-512 looks itself whether it is 0.
+// Clamps x to a range whose ends give exp(x) infinite or 0. For AVX-512 the lower end is open: its
+// scaled_or_zero() detects 0 itself.
 template <class F, class V>
 HWY_INLINE V bounded_exponent(V x) {
 #if HWY_TARGET == HWY_AVX3
@@ -473,7 +473,7 @@ HWY_INLINE V exp_of(V x) {
   const Halvings<V> h = halvings<F>(bounded_exponent<F>(x));
   return scaled_or_zero(exp_of_rest<F>(h.r), h.n, h.counted);
 }
-// exp(x) / 2 of x >= 0.
+// Computes exp(x) / 2 for x >= 0.
 template <class F, class V>
 HWY_INLINE V half_exp(V x) {
   const Halvings<V> h = halvings<F>(at_most(x, F::kExpHigh));
@@ -481,8 +481,8 @@ HWY_INLINE V half_exp(V x) {
   return scaled(fused(expm1_of_rest<F>(h.r), half, half), h.n, h.counted);
 }
 
-// (e^x - 1) / 2 = 2^(n-1) p + (2^(n-1) - 1/2), where p = exp(r) - 1 and n - 1 is an exponent of
-// numbers.
+// Computes (e^x - 1) / 2 = 2^(n-1) p + (2^(n-1) - 1/2), where p = exp(r) - 1 and n - 1 is in the
+// range of exponents.
 template <class F, class V>
 HWY_INLINE V half_expm1(V x) {
   const Halvings<V> h = halvings<F>(x);
@@ -494,7 +494,7 @@ template <class F, class V>
 HWY_INLINE V expm1_of(V x) {
   using T = NumberOf<V>;
   const V half = half_expm1<F>(within(x, T{-60}, sizeof(T) == 8 ? T{710} : T{89}));
-  // As small as this e^x - 1 is x, and the sums would lose its sign.
+  // e^x - 1 = x for tiny x; the sums would lose the sign of 0.
   const auto tiny = hn::Lt(hn::Abs(x), of<V>(std::numeric_limits<T>::epsilon() / 4));
   return hn::IfThenElse(tiny, x, hn::Add(half, half));
 }
@@ -506,9 +506,10 @@ HWY_INLINE V sigmoid_of(V x) {
   return hn::Div(over, hn::Add(of<V>(1), e));
 }
 
-// In intervals of half a power of 2 from 1/16 to 12, and one below: a number c so that tanh(c) is a
-// float to 2^-30, that float, and p in tanh(c + t) = tanh(c) + t p(t): 2^-24.5 from 4 to 6, 2^-26.8
-// elsewhere. In the order of the last 4 bits of the power and the half.
+// Table of tanh by intervals: one below 1/16, then intervals of half a power of 2 up to 12. Each
+// has a number c whose tanh(c) is a float to 2^-30, that float, and p in tanh(c + t) = tanh(c) + t
+// p(t). Errors 2^-24.5 from 4 to 6, 2^-26.8 elsewhere. The index consists of the last 3 bits of the
+// exponent and the first of the fraction.
 constexpr Table kTanhTable[8] = {
     table_of({2.49971724F, 3.50058651F, 4.99977016F, 6.99856949F, 8.6028614F, 12, 0, 0.109366901F,
               0.156211436F, 0.218745515F, 0.312523425F, 0.437508523F, 0.625106633F, 0.875141978F,
@@ -537,7 +538,7 @@ constexpr Table kTanhTable[8] = {
               0.0021003813F})};
 template <class V>
 HWY_INLINE V single_tanh(V size) {
-  size = at_most(size, 9.2F);  // from here on it is 1
+  size = at_most(size, 9.2F);  // the result is 1 from here on
   const BitsOf<V> interval = hn::ShiftRight<22>(bits(hn::Max(size, of<V>(0.0625F))));
   const V t = hn::Sub(size, looked_up<V>(kTanhTable[0], interval));
   V p = looked_up<V>(kTanhTable[7], interval);
@@ -549,7 +550,7 @@ HWY_INLINE V tanh_of(V x) {
   if constexpr (std::is_same_v<F, Single>) {
     return hn::CopySign(single_tanh(hn::Abs(x)), x);
   } else {
-    const V size = at_most(hn::Abs(x), NumberOf<V>{22});  // beyond it is 1
+    const V size = at_most(hn::Abs(x), NumberOf<V>{22});  // the result is 1 beyond
     const V half = half_expm1<F>(hn::Add(size, size));
     return hn::CopySign(hn::Div(half, hn::Add(half, of<V>(1))), x);
   }
@@ -569,14 +570,14 @@ HWY_INLINE V sinh_of(V x) {
   return hn::IfThenElse(hn::Lt(size, of<V>(1)), small, hn::CopySign(large, x));
 }
 
-// e^-x for 1 < x < 40.
+// Computes e^-x for 1 < x < 40.
 template <class F, class V>
 HWY_INLINE V exp_of_negative(V x) {
   using T = NumberOf<V>;
   const V counted = fused(x, of<V>(static_cast<T>(-1.4426950408889634)), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
   V r = fused_negated(n, of<V>(static_cast<T>(0.69314718055994531)), x);
-  // In single precision one number is enough for ln 2.
+  // Single precision needs one part of ln 2 only.
   if constexpr (sizeof(T) == 8) r = fused_less(n, of<V>(2.3190468138462996e-17), r);
   return scaled(exp_of_rest<F>(r), n, counted);
 }
@@ -589,13 +590,13 @@ HWY_INLINE V erf_of(V x) {
   return hn::CopySign(hn::IfThenElse(hn::Lt(size, of<V>(F::kErfBend)), near, far), x);
 }
 
-// x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), of a positive finite x.
+// Exponent and mantissa of a positive finite x: x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2).
 template <class V>
 struct Mantissa {
   V k, f;
 };
 #if HWY_TARGET == HWY_AVX3
-// The same in half as many instructions.
+// Specialization for double with half as many instructions.
 HWY_INLINE Mantissa<hn::Vec<hn::ScalableTag<double>>> mantissa(hn::Vec<hn::ScalableTag<double>> x) {
   const __m512d one = _mm512_set1_pd(1), half = _mm512_set1_pd(0.5);
   const __m512d m = _mm512_getmant_pd(x.raw, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
@@ -617,7 +618,7 @@ HWY_INLINE Mantissa<V> normal_mantissa(V x) {
   return mantissa(x);
 }
 #else
-// Of numbers with a leading bit.
+// Splits normal numbers.
 template <class V>
 HWY_INLINE Mantissa<V> normal_mantissa(V x) {
   using T = NumberOf<V>;
@@ -634,7 +635,7 @@ HWY_INLINE Mantissa<V> normal_mantissa(V x) {
   const V k = hn::Sub(counted, of<V>(integer + static_cast<T>(L::kBias)));
   return {k, hn::Sub(m, of<V>(1))};
 }
-// Of all, those without a leading bit are scaled up.
+// Splits any positive number; scales subnormal ones up first.
 template <class V>
 HWY_INLINE Mantissa<V> mantissa(V x) {
   using T = NumberOf<V>;
@@ -647,7 +648,7 @@ HWY_INLINE Mantissa<V> mantissa(V x) {
 }
 #endif
 
-// log(1 + f) - f as s (h + z p(z)) - h, h = f^2 / 2, s = f / (2 + f), z = s^2.
+// Computes log(1 + f) - f as s (h + z p(z)) - h with h = f^2 / 2, s = f / (2 + f), z = s^2.
 template <class F, class V>
 HWY_INLINE V bent_log(V f) {
   const V square = hn::Mul(f, f);
@@ -659,7 +660,7 @@ HWY_INLINE V bent_log(V f) {
     return fused_minus(s, fused(z, polynomial(z, F::kLog), half), half);
   }
 }
-// k ln 2 + log(1 + f)
+// Computes k ln 2 + log(1 + f).
 template <class F, class V>
 HWY_INLINE V log_of_mantissa(Mantissa<V> m) {
   const V low = fused(m.k, of<V>(F::kLn2Low), bent_log<F>(m.f));
@@ -673,7 +674,7 @@ HWY_INLINE hn::Mask<hn::DFromV<V>> is_positive_and_finite(V x) {
 template <class V>
 HWY_INLINE bool are_positive_and_finite(V x) {
 #if HWY_TARGET == HWY_AVX3
-  constexpr int kOthers = 0xdf;  // all classes but numbers without a leading bit
+  constexpr int kOthers = 0xdf;  // all classes but subnormal numbers
   if constexpr (sizeof(NumberOf<V>) == 8)
     return _mm512_fpclass_pd_mask(x.raw, kOthers) == 0;
   else
@@ -682,7 +683,7 @@ HWY_INLINE bool are_positive_and_finite(V x) {
   return hn::AllTrue(hn::DFromV<V>(), is_positive_and_finite(x));
 #endif
 }
-// The logarithm of what is no positive finite number.
+// The logarithm of a number that is not positive or not finite.
 template <class V>
 HWY_INLINE V with_limits_of_log(V x, V result) {
   if (HWY_LIKELY(are_positive_and_finite(x))) return result;
@@ -695,13 +696,13 @@ HWY_INLINE V log_of(V x) {
   return with_limits_of_log(x, log_of_mantissa<F>(mantissa(x)));
 }
 
-// log(u + lost) + extra ln 2, where `lost` is what rounding took from u, which has a leading bit;
-// it comes back as part of the mantissa.
+// Computes log(u + lost) + extra ln 2. `lost` is the rounding error of the normal number u; it is
+// added to the mantissa.
 template <class F, class V>
 HWY_INLINE V log_of_sum(V u, V lost, V extra) {
   using T = NumberOf<V>;
   Mantissa<V> m = normal_mantissa(u);
-  // Where the exponent is largest nothing is lost.
+  // At the largest exponents `lost` is 0.
 #if HWY_TARGET == HWY_AVX3
   m.f = hn::Add(m.f, scaled(lost, hn::Neg(m.k)));  // the product is exact
 #else
@@ -751,7 +752,7 @@ HWY_INLINE V arctanh_of(V x) {
   const V size = hn::Abs(x), one = of<V>(1);
   const V ratio = hn::Div(hn::Add(size, size), hn::Sub(one, size));
   const V half = hn::Mul(log1p_of<F>(ratio), of<V>(NumberOf<V>{0.5}));
-  // Half of a number without a leading bit loses a digit, which x has.
+  // arctanh(x) = x for tiny x; halving a subnormal number could lose a digit.
   const auto tiny = hn::Lt(size, of<V>(std::numeric_limits<NumberOf<V>>::epsilon() / 4));
   return hn::IfThenElse(hn::Gt(size, one), not_a_number<V>(),
                         hn::CopySign(hn::IfThenElse(tiny, size, half), x));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: logarithms as sums of two numbers, and what needs them: powers, logarithms to other
-// bases. Included once per instruction set.
+// Internal: logarithms as sums of two numbers; powers and logarithms to bases 2 and 10 on top of
+// them. Included once per instruction set.
 #if defined(PALIMPSEST_VECTOR_POWERS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef PALIMPSEST_VECTOR_POWERS_INL_HPP
 #undef PALIMPSEST_VECTOR_POWERS_INL_HPP
@@ -15,7 +15,7 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-// log(2) and log(e) to another base; products of the first part of log(2) with exponents are exact.
+// log(2) and log(e) to base 2 or 10. Products of the first part of log(2) with exponents are exact.
 template <class F, bool kIsTen>
 struct Base;
 template <>
@@ -38,7 +38,7 @@ struct Base<Double, true> {
   static constexpr Pair<double> kTwo{0.30102999554947019, 1.1451100898021838e-10};
   static constexpr Pair<double> kE{0.4342944819032518, 1.098319650216765e-17};
 };
-// k log(2) + log(1 + f)
+// Computes k log(2) + log(1 + f).
 template <class F, bool kIsTen, class V>
 HWY_INLINE V log_to_base(V x) {
   using B = Base<F, kIsTen>;
@@ -62,8 +62,8 @@ HWY_INLINE V log10_of(V x) {
   return log_to_base<F, true>(x);
 }
 
-// The power where the base is no positive finite number, or the exponent 0 or infinite; `result` is
-// that of |x|.
+// The power for special cases: the base is not positive or not finite, or the exponent is 0 or
+// infinite. `result` is the power of |x|.
 template <class V>
 HWY_NOINLINE V with_limits_of_power(V x, V y, V result) {
   const V zero = of<V>(0), one = of<V>(1), size = hn::Abs(x);
@@ -87,10 +87,10 @@ HWY_NOINLINE V with_limits_of_power(V x, V y, V result) {
   return hn::IfThenElse(is_one, one, result);
 }
 
-// Of 16 intervals of numbers from 0.699 to 1.398: a number c with 4 or 5 digits behind the point so
-// that c z - 1 is exact and less than 1/22, and log2(1 / c) = log + log_low, where the first part
-// and exponents of numbers have exact sums. Around 1 it is 1. log2(1 + r) = r (kE + r (kSecond +
-// r (kThird + r p(r)))), 2^r = 1 + r (kLn2 + r q(r)).
+// Table of 16 intervals of z from 0.699 to 1.398. Each has a number c with 4 or 5 fraction digits
+// such that c z - 1 is exact and below 1/22, and log2(1 / c) = log + log_low, where sums of `log`
+// and exponents are exact. In the interval around 1, c is 1. log2(1 + r) = r (kE + r (kSecond + r
+// (kThird + r p(r)))), 2^r = 1 + r (kLn2 + r q(r)).
 template <class F>
 struct Powers2;
 template <>
@@ -114,7 +114,7 @@ struct Powers2<Single> {
   static constexpr float kLn2 = 0.693147182F;
   static constexpr float kExp2[] = {0.240226477F, 0.0555035993F, 0.00961850584F, 0.00133908121F,
                                     0.000153264962F};
-  static constexpr float kMost = 125;  // powers of 2 have a leading bit
+  static constexpr float kMost = 125;  // powers of 2 up to here and their inverses are normal
 };
 template <>
 struct Powers2<Double> {
@@ -155,8 +155,8 @@ struct Powers2<Double> {
   static constexpr double kMost = 1020;
 };
 
-// log2(x) of a positive number with a leading bit, to 2^-33 or 2^-64: x = 2^k z, log2(z) =
-// log2(c z) + log2(1 / c).
+// Computes log2(x) of a positive normal number with an error of 2^-33 or 2^-64: x = 2^k z, log2(z)
+// = log2(c z) + log2(1 / c).
 template <class F, class V>
 HWY_INLINE Pair<V> log2_pair(V x) {
   using Of = Powers2<F>;
@@ -177,13 +177,13 @@ HWY_INLINE Pair<V> log2_pair(V x) {
   const V first_low = hn::Add(fused(r, second, hn::Sub(of<V>(Of::kE.high), first)),
                               fused(r, second_low, of<V>(Of::kE.low)));
   const V part = hn::Mul(r, first), part_low = fused(r, first_low, fused_minus(r, first, part));
-  // The first part of the sum is 0 or the larger one.
+  // k is 0 or the larger term.
   const Pair<V> sum = fast_sum(hn::Add(k, looked_up<V>(Of::kLog, index)), part);
   const V low = hn::Add(part_low, looked_up<V>(Of::kLogLow, index));
   return {sum.high, hn::Add(sum.low, low)};
 }
 
-// 2^(power + low), where the power is finite.
+// Computes 2^(power + low) for a finite power.
 template <class F, bool kMayVanish, class V>
 HWY_INLINE V exp2_of_pair(V power, V low) {
   using Of = Powers2<F>;
@@ -198,7 +198,7 @@ HWY_INLINE Pair<V> times(V y, Pair<V> log) {
   const V power = hn::Mul(y, log.high);
   return {power, fused(y, log.low, fused_minus(y, log.high, power))};
 }
-// Powers of any numbers, those of float32 by way of float64.
+// Computes powers of any numbers; those of float32 in double precision.
 template <class V>
 HWY_NOINLINE V pow_of_any(V x, V y) requires(sizeof(NumberOf<V>) == 8) {
   const V size = hn::Abs(x), up = of<V>(54), zero = of<V>(0);
@@ -226,7 +226,7 @@ HWY_NOINLINE V pow_of_any(V x, V y) requires(sizeof(NumberOf<V>) == 4) {
   }
   return hn::Load(d, base);
 }
-// x^y = 2^(y log2(x)) with the product as a pair.
+// Computes x^y = 2^(y log2(x)) with the product as a pair.
 template <class F, class V>
 HWY_INLINE V pow_of(V x, V y) {
   const Pair<V> power = times(y, log2_pair<F>(x));

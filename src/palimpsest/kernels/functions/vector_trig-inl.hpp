@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: trigonometric functions of vectors and their inverses. Included once per instruction
-// set; what holds of vector_math-inl.hpp holds here.
+// set. The rules of vector_math-inl.hpp hold.
 #if defined(PALIMPSEST_VECTOR_TRIG_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef PALIMPSEST_VECTOR_TRIG_INL_HPP
 #undef PALIMPSEST_VECTOR_TRIG_INL_HPP
@@ -16,9 +16,8 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Coefficients: sin(r) = r + r z p(z), cos(r) = 1 - z/2 + z^2 p(z) for |r| <= pi/4, z = r^2;
-// tan(r) = r + r z p(z) as far;
-// arcsin(s) = s + s z p(z) for |s| <= 1/2.
+// Coefficients, with z = r^2: sin(r) = r + r z p(z), cos(r) = 1 - z/2 + z^2 p(z) for |r| <= pi/4;
+// tan(r) = r + r z p(z) for |r| <= pi/4; arcsin(s) = s + s z p(z) for |s| <= 1/2.
 template <class F>
 struct Trig;
 template <>
@@ -76,14 +75,14 @@ struct Trig<Single> {
 
 constexpr double kHalfPi = 1.5707963267948966, kHalfPiLow = 6.123233995736766e-17;
 
-// x = n pi/2 + r + low, |r| <= pi/4; the last bits of `turns` are those of n.
+// A reduced angle: x = n pi/2 + r + low, |r| <= pi/4. The last bits of `turns` are those of n.
 template <class V>
 struct Angle {
   V r, low;
   BitsOf<V> turns;
 };
 
-// Half turns and a remainder of up to pi/2: x = (n - odd / 2) pi + r + low.
+// Converts to half turns with |r| <= pi/2: x = (n - odd / 2) pi + r + low.
 HWY_INLINE LargeAngle in_half_turns(LargeAngle quarters, unsigned odd) {
   LargeAngle halves = quarters;
   if (((quarters.turns ^ odd) & 1) != 0) {
@@ -96,10 +95,10 @@ HWY_INLINE LargeAngle in_half_turns(LargeAngle quarters, unsigned odd) {
   return halves;
 }
 
-// How the remainders of large angles are counted.
+// Unit in which the reduction of large angles counts turns.
 enum class Turns { quarters, halves, halves_less_a_quarter };
 
-// The exact remainders of lanes beyond `limit`, anything in the others.
+// Reduces the lanes beyond `limit` exactly; the others are undefined.
 template <Turns kTurns, class V>
 HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
   const hn::DFromV<V> d;
@@ -121,8 +120,8 @@ HWY_NOINLINE void reduce_large_lanes(V x, double limit, Angle<V>& angle) {
   angle = {hn::Load(d, r), hn::Load(d, low), hn::Load(di, turns)};
 }
 
-// x - n kQuarters pi/2 as r + low, where the first part of pi/2 has 31 bits and n no more than 20:
-// products of the two are exact.
+// Computes x - n kQuarters pi/2 as r + low. The first part of pi/2 has 31 bits and n at most 20, so
+// their products are exact.
 template <int kQuarters, bool kMayBeLarger, class V>
 HWY_INLINE Pair<V> remainder_of(V x, V n) {
   constexpr double kFirst = kQuarters * 1.5707963267341256;
@@ -130,14 +129,14 @@ HWY_INLINE Pair<V> remainder_of(V x, V n) {
   constexpr double kThird = kQuarters * 3.5215598651832e-27;
   const V high = fused_less(n, of<V>(kFirst), x), middle = hn::Mul(n, of<V>(kSecond));
   const V r = hn::Sub(high, middle);
-  // Exact also where the product is larger: `high` has no digits below its.
+  // Exact even if the product is larger: `high` has no digits below those of the product.
   const V lost = hn::Sub(hn::Sub(high, r), middle);
   V low = hn::Add(lost, fused_less(n, of<V>(kSecond), middle));
-  // The difference is not exact if half a turn is taken from a small number.
+  // The difference is inexact where half a turn is subtracted from a small number.
   if constexpr (kMayBeLarger) low = hn::Add(low, hn::Sub(x, fused(n, of<V>(kFirst), high)));
   return {r, fused_less(n, of<V>(kThird), low)};
 }
-// One where lanes are `near`, else the other.
+// Selects the first where lanes are `near`, else the second.
 template <class V>
 HWY_INLINE Angle<V> chosen_angle(hn::Mask<hn::DFromV<V>> near, Angle<V> yes, Angle<V> no) {
   return {hn::IfThenElse(near, yes.r, no.r), hn::IfThenElse(near, yes.low, no.low),
@@ -158,7 +157,7 @@ HWY_INLINE Angle<V> reduce_double_angle(V x) {
   const V counted = fused(x, of<V>(0.63661977236758138), rounder<V>());
   const V n = hn::Sub(counted, rounder<V>());
   if constexpr (std::is_same_v<F, Widened>) {
-    // The first part has 26 bits, n no more than 27.
+    // The first part of pi/2 has 26 bits, n at most 27.
     const V high = fused_less(n, of<V>(1.5707963109016418), x);
     const V r = fused_less(n, of<V>(1.5893254773528196e-08), high);
     return with_lanes_beyond<Turns::quarters>(1e8, x, Angle<V>{r, of<V>(0), bits(counted)});
@@ -168,8 +167,8 @@ HWY_INLINE Angle<V> reduce_double_angle(V x) {
     return with_lanes_beyond<Turns::quarters>(kMostForProducts, x, angle);
   }
 }
-// x = n pi + r + low or x = (n - 1/2) pi + r + low, |r| <= pi/2: sin(x), or cos(x), is sin(r + low)
-// with the sign of n.
+// Reduces x to x = n pi + r + low or x = (n - 1/2) pi + r + low, |r| <= pi/2. sin(x) or cos(x) is
+// then sin(r + low) with the sign of n.
 template <Turns kTurns, class V>
 HWY_INLINE Angle<V> reduce_to_half_turns(V x) {
   constexpr bool kIsSine = kTurns == Turns::halves;
@@ -183,7 +182,7 @@ HWY_INLINE Angle<V> reduce_to_half_turns(V x) {
   return with_lanes_beyond<kTurns>(kMostForProducts, x, angle);
 }
 
-// The same of float32 by way of float64.
+// The same for float32, computed in double precision.
 template <class V>
 HWY_NOINLINE void reduce_large_singles(V x, Angle<V>& angle) {
   const hn::DFromV<V> d;
@@ -206,7 +205,7 @@ HWY_NOINLINE void reduce_large_singles(V x, Angle<V>& angle) {
   const BitsOf<V> turns = bits(hn::Add(hn::Load(d, quarters), rounder<V>()));
   angle = {hn::Load(d, r), hn::Load(d, low), turns};
 }
-// Products of n and the first part of pi/2 less x are exact, for all n that a float has.
+// n times the first part of pi/2, minus x, is exact for every integer n that a float holds.
 template <class V>
 HWY_INLINE Angle<V> reduce_single_angle(V x) {
   const V counted = fused(x, of<V>(0.636619747F), rounder<V>());
@@ -238,7 +237,7 @@ template <class N>
 struct SineCosine {
   N sine, cosine;
 };
-// The sine and cosine of r + low as sums of two numbers: the first one is the leading term.
+// The sine and cosine of r + low as pairs; the first number is the leading term.
 template <class V>
 HWY_INLINE SineCosine<Pair<V>> sine_cosine_pairs(const Angle<V>& a) {
   using Of = Trig<Double>;
@@ -250,13 +249,13 @@ HWY_INLINE SineCosine<Pair<V>> sine_cosine_pairs(const Angle<V>& a) {
   return {{a.r, fused(a.low, w, bent)}, {w, hn::Add(rest, fused_less(a.r, a.low, tail))}};
 }
 
-// One where the quarter turns are odd, the other where they are even.
+// Selects one where the number of quarter turns is odd, the other where it is even.
 template <class V>
 HWY_INLINE V if_odd(BitsOf<V> turns, V odd, V even) {
   const auto is_odd = hn::TestBit(turns, bits_of<V>(1));
   return hn::IfThenElse(hn::RebindMask(hn::DFromV<V>(), is_odd), odd, even);
 }
-// -v after two or three quarter turns.
+// Negates v after two or three quarter turns.
 template <class V>
 HWY_INLINE V turned(BitsOf<V> turns, V v) {
   constexpr int kSign = 8 * sizeof(NumberOf<V>) - 1;
@@ -272,7 +271,7 @@ template <class V>
 HWY_INLINE V sum_of(Pair<V> v) {
   return hn::Add(v.high, v.low);
 }
-// The sine and cosine of r + low.
+// Computes the sine and cosine of r + low.
 template <class F, class V>
 HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
   if constexpr (std::is_same_v<F, Double>) {
@@ -286,8 +285,8 @@ HWY_INLINE SineCosine<V> sine_cosine(const Angle<V>& a) {
             hn::Add(w, fused_less(a.r, a.low, tail))};
   }
 }
-// The sine of r + low with the sign of n, |r| <= pi/2. The first two terms keep what rounding takes
-// from them: near pi/2 the second one is 2/3 of the sine.
+// Computes the sine of r + low, |r| <= pi/2, with the sign of n. Rounding errors of the first two
+// terms are kept: near pi/2 the second term is 2/3 of the sine.
 template <class V>
 HWY_INLINE V sine_of_half_turns(const Angle<V>& a) {
   using Of = Trig<Double>;
@@ -299,7 +298,7 @@ HWY_INLINE V sine_of_half_turns(const Angle<V>& a) {
   const V low = fused(a.low, slope, fused(cube_low, third, lost));
   const V tail = fused(hn::Mul(cube.high, z), polynomial(z, Of::kWideSin), low);
   const V sign = from_bits<V>(hn::ShiftLeft<63>(a.turns));
-  // The sums make 0 of -0.
+  // The sums turn -0 into 0.
   return hn::CopySign(hn::Add(high, tail), hn::Xor(a.r, sign));
 }
 template <class F, class V>
@@ -310,7 +309,7 @@ HWY_INLINE V sin_of(V x) {
     const Angle<V> a = reduce_angle<F>(x);
     const SineCosine<V> both = sine_cosine<F>(a);
     const V result = turned<V>(a.turns, if_odd(a.turns, both.cosine, both.sine));
-    // The sums above make 0 of -0.
+    // The sums above turn -0 into 0.
     return hn::IfThenElse(hn::Eq(x, of<V>(0)), x, result);
   }
 }
@@ -324,7 +323,7 @@ HWY_INLINE V cos_of(V x) {
     return turned<V>(after_a_quarter<V>(a.turns), if_odd(a.turns, both.sine, both.cosine));
   }
 }
-// The tangent of r + low, or its negative inverse after an odd number of quarter turns.
+// Computes the tangent of r + low, or its negative inverse after an odd number of quarter turns.
 template <class F, class V>
 HWY_INLINE V tan_of(V x) {
   const Angle<V> a = reduce_angle<F>(x);
@@ -344,12 +343,13 @@ HWY_INLINE V tan_of(V x) {
   } else {
     off = fused(inverse, tangent.low, fused(inverse, tangent.high, one));
   }
-  // The sum makes 0 of -0.
+  // The sum turns -0 into 0.
   return if_odd(a.turns, fused(inverse, off, inverse), hn::CopySign(tangent.high, a.r));
 }
 
-// Of 16 intervals of a / b from 0 to infinity, two to a power of 2: a tangent c within each, so
-// that |t| < 1/10 for t = (a - c b) / (b + c a), the tangent of the difference; and the angle of c.
+// Tables of 16 intervals of a / b from 0 to infinity, two per power of 2: the tangent c of an angle
+// within each, and that angle. |t| < 1/10 for t = (a - c b) / (b + c a), the tangent of the
+// difference.
 constexpr double kTangents[16] = {0,
                                   0.10412196069955826,
                                   0.15610118210315704,
@@ -398,14 +398,14 @@ constexpr double kAnglesLow[16] = {0,
                                    1.0437913460498871e-16,
                                    -7.4908038602083331e-17,
                                    1.0968182980146928e-16};
-// arctan(a / b) for a and b >= 0, whose products with 22 are finite, as an unevaluated sum.
+// Computes arctan(a / b) as an unevaluated sum; a, b >= 0, 22 a and 22 b finite.
 template <class V>
 HWY_INLINE Pair<V> angle_of_ratio(V a, V b) {
   // arctan(t) = t + t z p(z) for |t| <= 1/10: 2^-63.5
   constexpr double kArctan[] = {-0.33333333333333287, 0.19999999999906945,   -0.14285714223802778,
                                 0.11111092217061672,  -0.090879946790035276, 0.074706809133939414};
   const hn::RebindToSigned<hn::DFromV<V>> di;
-  // The difference of the bits tells the interval; an eighth more or less does no harm.
+  // The difference of the bits gives the interval; an error of an eighth of its width is harmless.
   const auto steps = hn::Sub(hn::BitCast(di, a), hn::BitCast(di, b));
   constexpr std::int64_t kStep = std::int64_t{1} << 51;
   const auto inside = hn::Min(hn::Max(steps, hn::Set(di, -8 * kStep)), hn::Set(di, 7 * kStep));
@@ -418,8 +418,8 @@ HWY_INLINE Pair<V> angle_of_ratio(V a, V b) {
   return {sum.high, hn::Add(sum.low, low)};
 }
 
-// The angle from 0 to pi whose tangent's size is t <= 1, or 1 / t if it is steep, and whose cosine
-// has the sign of x: pi k/2 + t or pi k/2 - t.
+// The angle from 0 to pi whose tangent has the absolute value t <= 1, or 1 / t if `steep`, and
+// whose cosine has the sign of x: pi k/2 + t or pi k/2 - t.
 template <class V>
 HWY_INLINE V single_angle(V t, hn::Mask<hn::DFromV<V>> is_steep, V x) {
   constexpr float kLow = -4.37113883e-08F;
@@ -445,7 +445,7 @@ HWY_INLINE V arctan_of(V x) {
     return hn::CopySign(sum_of(angle_of_ratio(at_most(size, 0x1p60), one)), x);
   }
 }
-// The angle of the point (x, y).
+// Computes the angle of the point (x, y).
 template <class V>
 HWY_INLINE V single_arctan2(V y, V x) {
   const hn::DFromV<V> d;
@@ -454,18 +454,18 @@ HWY_INLINE V single_arctan2(V y, V x) {
   V less = hn::IfThenElse(is_steep, b, a), more = hn::IfThenElse(is_steep, a, b);
   const auto common = hn::And(hn::Gt(more, zero), hn::Lt(more, infinity<V>()));
   if (HWY_UNLIKELY(!hn::AllTrue(d, common))) {
-    // Two infinities, or two zeros, are as far out as each other, or 0 of 1.
+    // Two infinities give the angle of (1, 1), two zeros that of (1, 0).
     const auto infinite = hn::And(hn::Eq(less, infinity<V>()), hn::Eq(more, less));
     less = hn::IfThenElse(infinite, one, less);
     more = hn::IfThenElse(hn::Or(infinite, hn::Eq(more, zero)), one, more);
   }
   return hn::CopySign(single_angle(hn::Div(less, more), is_steep, x), y);
 }
-// The angle of the point (+-b, a) on the side of x, with the sign of y.
+// The angle of the point (+-b, a): b takes the sign of x, the angle that of y.
 template <class V>
 HWY_INLINE V angle_in_half_plane(V a, V b, V y, V x) {
   const Pair<V> angle = angle_of_ratio(a, b);
-  // pi - angle on the left, also of -0.
+  // pi - angle on the left, also for -0.
   const auto is_left = hn::Lt(hn::CopySign(of<V>(1), x), of<V>(0));
   const V sign = hn::And(x, of<V>(-0.0)), pi = hn::IfThenElseZero(is_left, of<V>(2 * kHalfPi));
   const Pair<V> sum = fast_sum(pi, hn::Xor(angle.high, sign));
@@ -477,12 +477,12 @@ template <class V>
 HWY_NOINLINE V arctan2_of_any(V y, V x) {
   const V one = of<V>(1);
   V a = hn::Abs(y), b = hn::Abs(x), more = hn::Max(a, b);
-  // Infinities are 1 beside numbers, which are 0; 0 of 0 is 0 of 1.
+  // Scales the numbers: an infinity becomes 1 and a finite number beside it 0; 0 / 0 becomes 0 / 1.
   const auto infinite = hn::Eq(more, infinity<V>());
   a = hn::IfThenElse(infinite, hn::IfThenElseZero(hn::Eq(a, infinity<V>()), one), a);
   b = hn::IfThenElse(infinite, hn::IfThenElseZero(hn::Eq(b, infinity<V>()), one), b);
   b = hn::IfThenElse(hn::Eq(more, of<V>(0)), one, b);
-  // Ratios keep their digits where both are huge or tiny.
+  // Keeps the digits of the ratio where both are huge or tiny.
   more = hn::Max(a, b);
   const V scale =
       hn::IfThenElse(hn::Gt(more, of<V>(0x1p1000)), of<V>(0x1p-100),
@@ -511,7 +511,7 @@ HWY_INLINE V arctan2_of(V y, V x) {
   }
 }
 
-// pi / 2 as a sum.
+// pi / 2 as a pair.
 template <class V>
 HWY_INLINE Pair<V> half_pi() {
   if constexpr (sizeof(NumberOf<V>) == 8) {
@@ -520,14 +520,15 @@ HWY_INLINE Pair<V> half_pi() {
     return {of<V>(1.57079637F), of<V>(-4.37113883e-08F)};
   }
 }
-// a - b - low, where a.high >= |b|.
+// Computes a - b - low; needs a.high >= |b|.
 template <class V>
 HWY_INLINE V difference(Pair<V> a, V b, V low) {
   const V high = hn::Sub(a.high, b), lost = hn::Sub(hn::Sub(a.high, high), b);
   return hn::Add(high, hn::Sub(hn::Add(lost, a.low), low));
 }
 
-// The root s of (1 - |x|) / 2 where |x| > 1/2, else |x|; arcsin(s) = s + bent + lost.
+// Parts of an arcsine: arcsin(s) = s + bent + lost with s = sqrt((1 - |x|) / 2) where |x| > 1/2,
+// else |x|.
 template <class V>
 struct Arc {
   V s, bent, lost;
