@@ -9,7 +9,7 @@ namespace PALIMPSEST_API palimpsest {
 
 /// Libraries and instruction sets that the kernels use at run time.
 struct ComputeLibraries {
-  /// Name and version, as the libraries tell them.
+  /// Name and version, as the libraries report them.
   std::string fft, blas;
   /// Threads of the thread pool.
   int threads = 1;

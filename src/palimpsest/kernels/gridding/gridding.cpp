@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gridding, from arrays to runs of points: the order of the points, tiles, colours, threads.
+// Gridding: sorts points, cuts the grid into tiles and colours, and runs the loops over points on
+// threads.
 #include "palimpsest/kernels/gridding/gridding.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ using Impl = GriddingPlan::Impl;
 
 std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
-// The first axes, merged where one step leads through them.
+// The offsets of points. Axes are merged where one stride covers several.
 PointOffsets point_offsets(std::span<const index_t> extents, std::span<const index_t> strides) {
   StridedLoop<1> loop;
   loop.set_extents(extents);
@@ -51,7 +52,7 @@ void set_points(PointRun& run, const ConstView& locs, const ConstView& order) {
   run.wide_order = order.dtype == DType::int64;
 }
 
-// Where a point belongs: its tile, and its cell within.
+// The place of a point: its tile, and its cell in the tile.
 template <class R>
 class Sorter {
  public:
@@ -173,7 +174,7 @@ class Driver {
  private:
   void run_tile(PointLoop loop, index_t batch, index_t tile) const {
     PointRun run = run_;
-    // What follows from an order of other locations must stay within the arrays.
+    // Keeps accesses within the arrays even if the order is of other locations.
     const index_t n_tiles = plan_.tile_count();
     run.first = n_tiles + 1 + std::clamp<index_t>(run.order_at(tile), 0, run.n_points);
     run.last = n_tiles + 1 + std::clamp<index_t>(run.order_at(tile + 1), 0, run.n_points);
@@ -183,7 +184,7 @@ class Driver {
     loop(run);
   }
 
-  // Tasks below which all points are too little work for a second thread.
+  // The number of tasks below which the work is too small for a second thread.
   index_t grain(index_t tasks) const {
     double work = static_cast<double>(run_.n_points) * static_cast<double>(n_batch_);
     for (int d = 0; d < plan_.spec.ndim; ++d) work *= plan_.spec.width[at(d)];
@@ -209,8 +210,8 @@ void fill_zero(const MutableView& x) {
                   });
 }
 
-// Real data, two batch elements at a time, as the real and the imaginary part of complex ones:
-// weights are real, so the parts stay apart.
+// Real data: two batch elements at a time form the real and the imaginary part of complex data.
+// Weights are real, so the parts do not mix.
 class PairedParts {
  public:
   PairedParts(const GriddingPlan& plan, const ConstView& grid, const ConstView& values,
@@ -251,7 +252,7 @@ class PairedParts {
   struct Side {
     Extents extents;
     Strides own, dense,
-        twice;  // of the caller's array; of the complex one in scratch; of its parts
+        twice;  // strides: of the caller's array; of the complex data; of its parts
     std::byte* scratch;
     DType dtype;
     MutableView complex() const { return {scratch, dtype, extents, dense}; }

@@ -15,7 +15,7 @@ namespace {
 
 using Real = long double;
 
-// I0(sqrt(y)): all terms are positive.
+// Computes I0(sqrt(y)) by its series; all terms are positive.
 Real bessel_of_root(Real y) {
   Real term = 1, sum = 1;
   for (int k = 1; term > sum * std::numeric_limits<Real>::epsilon() / 4; ++k) {
@@ -25,8 +25,8 @@ Real bessel_of_root(Real y) {
   return sum;
 }
 
-// The polynomial in z in [-1, 1] that interpolates f in n Chebyshev nodes: coefficients of the
-// Chebyshev polynomials.
+// Chebyshev coefficients of the polynomial in z in [-1, 1] that interpolates f in n Chebyshev
+// nodes.
 template <class F>
 std::vector<Real> chebyshev_coefficients(F&& f, int n) {
   std::vector<Real> values;
@@ -45,7 +45,7 @@ std::vector<Real> chebyshev_coefficients(F&& f, int n) {
   return result;
 }
 
-// The first n Chebyshev terms in powers of z.
+// Converts the first n Chebyshev terms to powers of z.
 std::vector<Real> powers(const std::vector<Real>& chebyshev, int n) {
   const auto size = static_cast<std::size_t>(n);
   std::vector<Real> result(size), before(size), present(size);
@@ -64,7 +64,7 @@ std::vector<Real> powers(const std::vector<Real>& chebyshev, int n) {
   return result;
 }
 
-// Terms that matter: what follows them is below the tolerance in sum.
+// The number of leading terms to keep: the sum of the others is below the tolerance.
 int terms_needed(const std::vector<Real>& chebyshev, Real tolerance) {
   Real tail = 0;
   int n = static_cast<int>(chebyshev.size());
@@ -172,8 +172,8 @@ void check(const GriddingSpec& spec, std::string_view who) {
 }
 
 void cut_into_tiles(GriddingPlan::Impl& plan) {
-  // The elements around a tile of the inner two or three axes fit a cache of the first or second
-  // level; those of a cell are near each other in it.
+  // Tile sizes: the elements around a tile of the inner two or three axes fit a first or second
+  // level cache. Cell sizes: the elements around a cell are close to each other in that cache.
   static constexpr index_t kSizes[3][3] = {{1024, 0, 0}, {32, 64, 0}, {16, 16, 32}};
   static constexpr index_t kCells[3][3] = {{64, 0, 0}, {8, 16, 0}, {4, 4, 8}};
   for (int d = 0; d < plan.spec.ndim; ++d) {
@@ -212,8 +212,8 @@ std::shared_ptr<const GriddingPlan::Impl> made(const GriddingSpec& spec) {
   return impl;
 }
 
-// The tables that were used last: an operator that is cut into thousands of tiles has one for all,
-// which takes 1 to 2 ms to make.
+// The tables used last. Tables take 1 to 2 ms to make, and an operator that is cut into thousands
+// of tiles shares them.
 class Cache {
  public:
   std::shared_ptr<const GriddingPlan::Impl> find_or_make(const GriddingSpec& spec) {
@@ -230,7 +230,7 @@ class Cache {
   }
 
  private:
-  static constexpr std::size_t kMostKept = 16;  // of about 25 KB each
+  static constexpr std::size_t kMostKept = 16;  // about 25 KB each
   Mutex mutex_;
   std::list<std::shared_ptr<const GriddingPlan::Impl>> kept_;
 };

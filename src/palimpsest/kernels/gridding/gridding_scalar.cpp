@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over points for any kernel, one element of the grid after the other.
+// Loops over points for any kernel, element by element.
 #include <algorithm>
 #include <complex>
 #include <type_traits>
@@ -61,7 +61,7 @@ class AxisTaps {
   std::array<double, kKept> weights_{1};
 };
 
-// The taps of a point; axes that the grid lacks come first and have one element.
+// The taps of a point on three axes. Axes that the grid lacks come first and have one element.
 template <class R>
 class PointTaps {
  public:
@@ -76,7 +76,7 @@ class PointTaps {
     }
   }
 
-  // Calls visit(offset, weight) for every element, rows in order; end_row after each row.
+  // Calls visit(offset, weight) for every element, row by row in order, and end_row after each row.
   template <class Visit, class EndRow>
   void for_each(Visit&& visit, EndRow&& end_row) const {
     const bool radial = plan_.spec.norm == 2;
@@ -98,14 +98,15 @@ class PointTaps {
   }
 
  private:
-  // A point whose distance is the radius belongs to the kernel, however the squares are rounded.
+  // Tolerance: a point at the distance of the radius belongs to the kernel, whatever the rounding
+  // of the squares.
   static constexpr double kRounding = 1e-15;
 
   const Impl& plan_;
   std::array<AxisTaps, 3> taps_;
 };
 
-// Sums of numbers of either precision are formed in double precision, row by row.
+// Sums are formed in double precision for both precisions, row by row.
 template <class T>
 void interpolate_one(const PointRun& run, index_t k) {
   using R = typename RealOf<T>::type;

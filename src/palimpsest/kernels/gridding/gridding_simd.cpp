@@ -3,11 +3,10 @@
 // This file is compiled once per instruction set; the best one is chosen when the program runs.
 //
 // A row of the grid is read and written in whole vectors of interleaved real and imaginary parts.
-// Lanes beyond the width belong to neighbours of the row: what they hold never enters a result, and
-// they are written back unchanged. Rows next to the end of the grid, and across it, are taken in
-// two pieces of whole numbers. Two kinds of points go to the scalar loop, one by one: those that
-// lie exactly between elements, where both ends of the kernel count, and those without a finite
-// place.
+// Lanes beyond the width hold neighbours of the row: these never enter a result, and are written
+// back unchanged. Rows at or across the end of the grid are processed in two pieces, number by
+// number. Two kinds of points go to the scalar loop, one by one: those that lie exactly between
+// elements, where both ends of the kernel count, and those whose position is not finite.
 #include <algorithm>
 
 #include "palimpsest/copy/loop_targets.hpp"
@@ -29,9 +28,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr index_t kAhead = 8;  // points whose data are asked for in advance
+constexpr index_t kAhead = 8;  // prefetch distance in points
 
-// Sums of the even and of the odd lanes.
+// The sums of the even lanes and of the odd lanes.
 template <class D, class R = hn::TFromD<D>>
 HWY_INLINE std::complex<R> sum_pairs(D d, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D{}) > 2) {
@@ -44,20 +43,20 @@ HWY_INLINE std::complex<R> sum_pairs(D d, hn::Vec<D> v) {
   }
 }
 
-// A point whose rows, of `width` elements, come too near to the end of the grid for whole vectors,
-// or cross it.
+// A point whose rows of `width` elements cross the end of the grid, or end too close to it for
+// whole vectors.
 template <class R>
 struct EdgePoint {
   R* grid;
   int ndim, width;
   index_t start, size;  // along a row
-  const R* inner;       // weights along a row, twice each; whole vectors can be read
-  const R* outer[2];    // weights of the axes in front, and where their elements are
+  const R* inner;       // weights along a row, each twice; padded to whole vectors
+  const R* outer[2];    // weights along the other axes, and the offsets of their elements
   const index_t* offset[2];
 };
 
-// f(numbers of the grid, weights along the row, how many, weight of the row) for both pieces of all
-// rows.
+// Calls f(numbers of the grid, weights along the row, count, weight of the row) for both pieces of
+// all rows.
 template <class R, class F>
 HWY_INLINE void for_pieces(const EdgePoint<R>& p, const F& f) {
   const index_t first = std::min<index_t>(p.width, p.size - p.start);
@@ -111,8 +110,8 @@ class FastPoint {
   using Tag = hn::ScalableTag<R>;
   using Vec = hn::Vec<Tag>;
   static constexpr int N = static_cast<int>(hn::MaxLanes(Tag{}));
-  static constexpr int V = (2 * W + N - 1) / N;      // vectors of a row
-  static constexpr int kRest = 2 * W - (V - 1) * N;  // lanes of the last one
+  static constexpr int V = (2 * W + N - 1) / N;      // vectors per row
+  static constexpr int kRest = 2 * W - (V - 1) * N;  // lanes of the last vector
   static constexpr int kOuter = (W + N - 1) / N;     // vectors of outer weights
   static constexpr DType kDType = dtype_of<std::complex<R>>;
 
@@ -123,7 +122,7 @@ class FastPoint {
     }
   }
 
-  // Finds the place of a point and its weights; false: a case for the scalar loop.
+  // Computes the position and the weights of a point; false: the scalar loop must handle it.
   HWY_INLINE bool place(index_t k) {
     const R* loc = static_cast<const R*>(run_.locs) + run_.loc_offset(k);
     double z[D];

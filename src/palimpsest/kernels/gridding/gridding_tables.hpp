@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: common parts of the loops of gridding.
+// Internal: parts shared by the gridding loops.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace palimpsest {
 
 inline constexpr int kLargestFastWidth = 16;
 inline constexpr int kMaxGriddingDegree = 24;
-// Of a row of coefficients: the most lanes that a loop reads.
+// Maximum number of coefficients per row that a loop reads.
 inline constexpr int kInnerCoefficients = 32, kOuterCoefficients = 16;
 // Elements of a row that a vector loop may touch beyond its first one.
 inline constexpr index_t kFastReach = 16;
 
-/// The kernel on every interval between neighbours of the grid, as polynomials in z = 2 t - 1: with
-/// t in (0, 1) the distance from the lower end of the kernel to the first element inside, column j
-/// of the coefficients gives the weight of element j. The inner axis has every column twice, for
-/// real and imaginary parts; columns beyond the width are zero.
+/// The kernel on every interval between neighbours of the grid, as polynomials in z = 2 t - 1,
+/// where t in (0, 1) is the distance from the lower end of the kernel to the first element inside.
+/// Column j of the coefficients gives the weight of element j. The inner axis has every column
+/// twice, for real and imaginary parts; columns beyond the width are zero.
 template <class R>
 struct TapPolynomials {
   int degree = 0;
@@ -28,7 +28,7 @@ struct TapPolynomials {
   alignas(64) R inner[kMaxGriddingDegree + 1][kInnerCoefficients] = {};
 };
 
-/// I0(beta sqrt(s)) for s in [0, 1], by pieces.
+/// Piecewise table of I0(beta sqrt(s)) for s in [0, 1].
 class RadialTable {
  public:
   RadialTable() = default;
@@ -51,13 +51,13 @@ class RadialTable {
 
 struct GriddingPlan::Impl {
   GriddingSpec spec;
-  // Tile t of axis d holds the points whose first element is in [begin(d, t), begin(d, t + 1)). The
-  // elements of such a point end within the next tile, hence two colours per axis suffice.
+  // Tile t of axis d holds the points whose first element lies in [begin(d, t), begin(d, t + 1)).
+  // All elements of such a point end within the next tile, so two colours per axis suffice.
   std::array<index_t, 3> tiles{1, 1, 1}, cells{1, 1, 1}, cell_size{1, 1, 1};
   bool fast = false;
   TapPolynomials<float> f32;
   TapPolynomials<double> f64;
-  std::array<RadialTable, 3> radial;  // of norm 2 the first only
+  std::array<RadialTable, 3> radial;  // of norm 2: the first only
 
   index_t begin(int d, index_t tile) const {
     const auto i = static_cast<std::size_t>(d);
@@ -66,12 +66,12 @@ struct GriddingPlan::Impl {
   index_t cell_count() const { return cells[0] * cells[1] * cells[2]; }
   index_t tile_count() const { return tiles[0] * tiles[1] * tiles[2]; }
 
-  /// The kernel at 1 - u^2, without the factor of the axis.
+  /// The kernel at s = 1 - u^2, without the factor of the axis.
   double kernel(int d, double s) const {
     if (spec.kernel == GriddingKernel::kaiser_bessel) return radial[static_cast<std::size_t>(d)](s);
     return spline(std::sqrt(std::max(1 - s, 0.0)));
   }
-  /// The same at u in [-1, 1]: a spline keeps the digits that 1 - u^2 loses next to its middle.
+  /// The kernel at u in [-1, 1]. More accurate for splines near u = 0, where 1 - u^2 loses digits.
   double kernel_at(int d, double u) const {
     return spec.kernel == GriddingKernel::kaiser_bessel ? kernel(d, 1 - u * u)
                                                         : spline(std::abs(u));
@@ -83,7 +83,7 @@ struct GriddingPlan::Impl {
   }
 };
 
-/// Numbers of points as offsets in elements.
+/// Converts numbers of points to offsets in elements.
 struct PointOffsets {
   int rank = 0;
   std::array<index_t, kMaxRank> extents, steps;
@@ -109,7 +109,7 @@ struct PointRun {
   bool wide_order = false;
   index_t order_step = 1, n_points = 0;
   std::array<index_t, 3> grid_step{};
-  index_t first = 0, last = 0;  // in the order
+  index_t first = 0, last = 0;  // range in the order of points
 
   index_t order_at(index_t i) const {
     return wide_order ? static_cast<const std::int64_t*>(order)[i * order_step]
@@ -117,9 +117,9 @@ struct PointRun {
   }
 };
 
-/// Points in order; an entry of the order that is no point is passed over.
+/// Loop over points in order. Entries of the order that are not valid points are skipped.
 using PointLoop = void (*)(const PointRun& run);
-/// One point. `run` tells everything but which.
+/// Loop body for point k; all else is in `run`.
 using PointStep = void (*)(const PointRun& run, index_t k);
 
 struct PointLoops {
@@ -135,7 +135,7 @@ void spread_point(const PointRun& run, DType dtype, index_t k);
 /// processor has no vectors.
 PointLoops vector_point_loops(DType dtype, int ndim, int width);
 
-/// A number modulo n, for numbers of any size; not finite: 0.
+/// Computes i modulo n for i of any magnitude; 0 if i is not finite.
 inline index_t wrapped(double i, index_t n) {
   const double size = static_cast<double>(n);
   double m = i - size * std::floor(i / size);

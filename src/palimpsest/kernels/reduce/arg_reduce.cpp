@@ -19,7 +19,7 @@ bool is_better(T candidate, T best) {
   return candidate != candidate || (kMax ? candidate > best : candidate < best);
 }
 
-// The best element so far and where it is; `position` counts in row-major order.
+// The best element so far; `position` is its row-major number.
 struct Best {
   alignas(16) std::byte value[16];
   index_t position = 0;
@@ -31,7 +31,7 @@ struct Leaf {
   decltype(ExtremumLoops::find) find = nullptr;
 };
 
-// Scans n elements `step` bytes apart, the first of which is number `number`.
+// Scans n elements, `step` bytes apart; the first has the position `number`.
 using RowScan = void (*)(const Leaf& leaf, const std::byte* from, index_t step, index_t n,
                          index_t number, Best& best);
 
@@ -49,8 +49,7 @@ void scan_elements(const std::byte* from, index_t step, index_t n, index_t numbe
   *reinterpret_cast<T*>(best.value) = found;
 }
 
-// The extremum of a dense block of up to kLeafElements, or of a number of leaves that is a power of
-// two.
+// The extremum of a dense block: up to kLeafElements elements, or a power of two of whole leaves.
 template <class T>
 T extremum_of(const Leaf& leaf, const std::byte* block, index_t count) {
   T extremum;
@@ -63,8 +62,8 @@ T extremum_of(const Leaf& leaf, const std::byte* block, index_t count) {
   return extremum;
 }
 
-// Vectors find the extrema of blocks of dense elements; elements are looked at one by one only in
-// the leaf that holds the best one.
+// Vectors find the extrema of blocks of dense elements. Only the leaf with the best element is then
+// scanned element by element.
 template <class T, bool kMax>
 void scan_row(const Leaf& leaf, const std::byte* from, index_t step, index_t n, index_t number,
               Best& best) {
@@ -72,7 +71,7 @@ void scan_row(const Leaf& leaf, const std::byte* from, index_t step, index_t n, 
   if (step != kItem) return scan_elements<T, kMax>(from, step, n, number, best);
   const index_t most = leaf.extremum.runs != nullptr ? 4 * kLeafElements : kLeafElements;
   T& value = *reinterpret_cast<T*>(best.value);
-  index_t block = 0, length = 0;  // where the best element is; length 0: before this row
+  index_t block = 0, length = 0;  // block with the best element; length 0: it precedes this row
   for (index_t i = 0, count = 0; i < n; i += count) {
     count = n - i >= most ? most : std::min(n - i, kLeafElements);
     const T extremum = extremum_of<T>(leaf, from + i * kItem, count);
@@ -83,7 +82,7 @@ void scan_row(const Leaf& leaf, const std::byte* from, index_t step, index_t n, 
     length = count;
   }
   if (length == 0) return;
-  // What is no number is the best there is: either the value is none, or no element is.
+  // NaN counts as the best: then either the value is NaN, or no element is.
   const auto is_it = [found = value](T x) { return x == found || x != x; };
   for (; length > kLeafElements; block += kLeafElements, length -= kLeafElements) {
     if (is_it(extremum_of<T>(leaf, from + block * kItem, kLeafElements))) break;
@@ -98,7 +97,7 @@ void scan_row(const Leaf& leaf, const std::byte* from, index_t step, index_t n, 
   best.position = number + block + k;
 }
 
-// Takes over what was found further on.
+// Merges a later result into `best`.
 using Take = void (*)(Best& best, const Best& later);
 template <class T, bool kMax>
 void take(Best& best, const Best& later) {
@@ -113,7 +112,7 @@ struct Scan {
 };
 Scan make_scan(ReduceOp op, DType dtype) {
   const bool is_max = op == ReduceOp::max;
-  // A bool is a byte; 0 and 1 are in order.
+  // Bytes 0 and 1 have the order of bools.
   const DType ordered = is_bool(dtype) ? DType::uint8 : dtype;
   return visit_dtype(ordered, [&](auto tag) -> Scan {
     using T = typename decltype(tag)::type;
@@ -128,7 +127,7 @@ Scan make_scan(ReduceOp op, DType dtype) {
   });
 }
 
-// The best of a single dense line, in pieces on several threads.
+// The best of a single dense line, searched in pieces on several threads.
 index_t position_in_line(const Scan& scan, const std::byte* from, index_t step, index_t n) {
   constexpr index_t kMostPieces = 64;
   std::array<Best, kMostPieces> found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: pairwise sums of leaves, as many as a counter of 44 bits counts.
+// Internal: pairwise sums of up to 2^44 leaves.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ inline constexpr index_t kCascadeLevels = 44;
 /// Alignment of rows of sums, in bytes.
 inline constexpr index_t kCascadeUnit = 64;
 
-// Sums of 2^l leaves at level l, of which those are valid whose bit is set in the count of leaves.
-// A level has a row of memory from its first sum on.
+// Sums of 2^l leaves at level l. The sum of a level is valid if its bit is set in the count of
+// leaves. Each level has its own row of memory.
 template <index_t kBytes>
 class Cascade {
  public:
   using Combine = void (*)(const std::byte* x, std::byte* accumulators, index_t n);
-  // Of n elements of `item` bytes each.
+  // For sums of n elements of `item` bytes each.
   Cascade(Combine combine, index_t item, index_t n) : combine_(combine), n_(n) {
     row_bytes_ = (n * item + kCascadeUnit - 1) / kCascadeUnit * kCascadeUnit;
   }
-  /// Memory for the next leaf.
+  /// The memory for the next leaf.
   std::byte* next() { return next_; }
-  /// Takes over what next() holds: one leaf, or 2^level of them where as many may follow.
+  /// Adds the contents of next(): one leaf, or the sum of 2^level leaves where takes() allows it.
   void push(std::size_t level = 0) {
     const std::uint64_t leaves = std::uint64_t{1} << level;
     for (; has(count_, level); ++level) combine_(rows_[level], next_, n_);
@@ -41,7 +41,7 @@ class Cascade {
     }
     count_ += leaves;
   }
-  /// May so many leaves follow, a power of two, that are one already?
+  /// May the sum of `leaves` leaves, a power of two, be pushed now?
   bool takes(int leaves) const { return count_ % static_cast<std::uint64_t>(leaves) == 0; }
   const std::byte* total() {
     auto level = static_cast<std::size_t>(std::countr_zero(count_));

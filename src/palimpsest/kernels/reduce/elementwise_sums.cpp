@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An elementwise program and sums of what it makes, in one pass: blocks of elements are computed in
-// cache, stored, and summed up from there. The sums are those of reduce_driver.cpp: the same
-// leaves, paired in the same order, in chunks that depend on the number of elements alone.
+// Runs an elementwise program and sums its results in one pass: blocks of elements are computed in
+// cache, stored and summed. The sums have the bits of reduce_driver.cpp: the same leaves, paired in
+// the same order, in chunks that depend on the number of elements alone.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxSums = ElementwiseProgram::kMaxOutputs;
 constexpr index_t kItem = 16;   // bytes of the largest sum
-constexpr int kRunsAtOnce = 8;  // leaves that are taken up at once
+constexpr int kRunsAtOnce = 8;  // leaves per step
 constexpr index_t kScalarBytes = (kCascadeLevels + 1) * kCascadeUnit;
 using ScalarCascade = Cascade<kScalarBytes>;
 
@@ -44,8 +44,8 @@ bool is_product(const SumOfOutputs& sum) {
   return sum.kind == SumOfOutputs::Kind::product || sum.kind == SumOfOutputs::Kind::conj_product;
 }
 
-// Are all that a sum reads inputs of the program? Then they are read before arrays are written,
-// maybe in their place.
+// Does a sum read inputs of the program only? Then it reads them before arrays are stored, possibly
+// over them.
 bool is_of_inputs(const SumOfOutputs& sum, const ElementwiseProgram& program) {
   const auto is_input = [&](int output) {
     const int r = program.outputs()[static_cast<std::size_t>(output)];
@@ -55,9 +55,9 @@ bool is_of_inputs(const SumOfOutputs& sum, const ElementwiseProgram& program) {
   return is_input(sum.a) && (!is_product(sum) || is_input(sum.b));
 }
 
-// Parts of so many elements that are not worth a second thread. Of two chunks of kParallelGrain
-// each thread takes one, as of other steps: else half of them would change caches from step to
-// step.
+// Number of elements below which a part is not worth a second thread. With two chunks of
+// kParallelGrain each thread takes one, as in other steps: otherwise half of them would change
+// caches between steps.
 index_t grain_of(index_t elements) {
   return std::max<index_t>(kParallelGrain / std::max<index_t>(elements, 1), 1);
 }
@@ -72,13 +72,13 @@ std::uint32_t read_late(std::span<const SumOfOutputs> sums, const ElementwisePro
   return bits;
 }
 
-// What the sums of a pass need to know.
+// What the sums of a pass depend on.
 struct Task {
   std::span<const SumOfOutputs> sums;
   std::span<const MutableView> results;
-  std::array<bool, kMaxSums> is_early = {};  // of inputs only
+  std::array<bool, kMaxSums> is_early = {};  // reads inputs only
   std::array<ReduceLeaf, kMaxSums> leaves = {};
-  std::array<index_t, kMaxSums> items = {};  // bytes of an operand
+  std::array<index_t, kMaxSums> items = {};  // bytes of an operand's element
   index_t terms = 1, chunk = 1, chunks = 0;
 
   explicit Task(const ElementwisePass& pass);
@@ -97,7 +97,7 @@ Task::Task(const ElementwisePass& pass) : sums(pass.sums), results(pass.results)
   chunks = (terms + chunk - 1) / chunk;
 }
 
-// Adds the leaves of a block of n elements, of which only the last one may be short.
+// Adds the leaves of a block of n elements; only the last leaf may be short.
 void add_block(const Task& task, std::size_t s, const ComputedRows::Reader& reader, index_t n,
                ScalarCascade& cascade) {
   const SumOfOutputs& sum = task.sums[s];
@@ -124,7 +124,7 @@ void add_block(const Task& task, std::size_t s, const ComputedRows::Reader& read
   }
 }
 
-// A single element keeps its sign if it is 0.
+// Copies a single element: this keeps the sign of 0.
 void add_single(const Task& task, std::size_t s, const ComputedRows::Reader& reader,
                 ScalarCascade& cascade) {
   const SumOfOutputs& sum = task.sums[s];
@@ -134,7 +134,7 @@ void add_single(const Task& task, std::size_t s, const ComputedRows::Reader& rea
   cascade.push();
 }
 
-// The sums of one chunk, block after block.
+// The sums of one chunk, computed block by block.
 class ChunkSums {
  public:
   explicit ChunkSums(const Task& task) : task_(task) {
@@ -145,8 +145,8 @@ class ChunkSums {
     }
   }
 
-  // Elements first .. end - 1, of which there are whole leaves, but for the end of the chunk.
-  // Calls after(first, n) for each block when it is computed.
+  // Adds elements first .. end - 1: whole leaves, except at the end of the chunk. Calls
+  // after(first, n) for each block once it is computed.
   template <class After>
   void add(const ComputedRows& rows, ComputedRows::Reader& reader, index_t first, index_t end,
            After&& after) {
@@ -254,16 +254,16 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
 
 // -- joined passes -------------------------------------------------------------------------------
 //
-// A thread computes a stretch of a chunk by the first pass, and what of the second pass can be
-// computed of that. What is handed on lies in a window of the thread: the last stretch, and what
-// filters reach back from it. At the beginning and the end of a chunk they reach into others, whose
-// threads may have written in the place of what it was made of. So these elements are computed
-// before all else.
+// A thread computes a stretch of a chunk by the first pass, then the part of the second pass that
+// depends on it. The linked values lie in a window of the thread: those of the last stretch, and
+// those that filters reach back to. At both ends of a chunk filters reach into other chunks, whose
+// threads may already have overwritten the inputs of the first pass. So the linked values around
+// borders are computed first.
 
 namespace {
 
 constexpr index_t kWindowBytes = 524288, kLongestStretch = 8192, kShortestStretch = 1024;
-// One element of so many may be computed twice.
+// At most one of so many elements may be computed twice.
 constexpr index_t kMostTwice = 4;
 
 std::uint32_t bits_of(std::span<const HandedOn> handed) {
@@ -272,13 +272,13 @@ std::uint32_t bits_of(std::span<const HandedOn> handed) {
   return bits;
 }
 
-// What is handed on from pass to pass, in numbers.
+// Sizes of the values handed from pass to pass.
 struct Handed {
   std::span<const HandedOn> links;
-  std::array<index_t, ComputedRows::kMostFiltered> items = {};  // bytes of an element
+  std::array<index_t, ComputedRows::kMostFiltered> items = {};  // bytes of an element, by link
   FilterReach reach;
-  index_t item = 0;     // of all together
-  index_t stretch = 0;  // elements
+  index_t item = 0;     // bytes of an element, all links together
+  index_t stretch = 0;  // in elements
   bool is_possible = true;
 
   Handed(const ElementwisePass& first, const ElementwisePass& second,
@@ -308,13 +308,13 @@ struct Handed {
     const bool is_worth = chunk == terms || kMostTwice * at_border() <= chunk;
     is_possible = stretch >= kShortestStretch && is_worth;
   }
-  // Elements around the border of two chunks that both need.
+  // The number of elements around a border that both chunks need.
   index_t at_border() const { return reach.before + reach.behind; }
-  // In a window: leaves that are not whole wait for the next stretch.
+  // Additional elements of a window: leaves that are not whole wait for the next stretch.
   index_t beside_stretch() const { return reach.before + 2 * reach.behind + kLeafElements; }
 };
 
-// Elements that are handed on: those around borders in memory of the step.
+// The linked values around borders of chunks, in the scratch of the step.
 class Borders {
  public:
   Borders(const Handed& handed, const Task& task, std::byte* memory)
@@ -341,7 +341,7 @@ class Borders {
   std::byte* memory_;
 };
 
-// What one thread has of what is handed on.
+// The linked values that one thread holds.
 class Window {
  public:
   Window(const Handed& handed) : handed_(handed) {
@@ -368,7 +368,7 @@ class Window {
                   static_cast<std::size_t>((end - begin) * handed_.items[k]));
     }
   }
-  // Forgets what is before `element`; `end` is behind the last one.
+  // Discards the elements before `element`; `end` is the end of those computed.
   void move_to(index_t element, index_t end) {
     if (element <= first_) return;
     for (std::size_t k = 0; k < handed_.links.size(); ++k) {
@@ -388,7 +388,7 @@ class Window {
   index_t first_ = 0;
 };
 
-// One thread's run of both passes.
+// Both passes on one thread.
 class JoinedRun {
  public:
   JoinedRun(const ElementwisePass& first, const ElementwisePass& second, const Handed& handed)

@@ -16,7 +16,7 @@ bool is_empty(std::span<const index_t> extents) {
   return std::find(extents.begin(), extents.end(), 0) != extents.end();
 }
 
-// The result of reducing nothing, as int64, converted to out.
+// Writes the result of reducing no elements, given as int64, converted to out's dtype.
 void fill_identity(ReduceOp op, const MutableView& out) {
   assert(op != ReduceOp::max && op != ReduceOp::min);
   const std::int64_t value = op == ReduceOp::prod || op == ReduceOp::all ? 1 : 0;
@@ -24,8 +24,7 @@ void fill_identity(ReduceOp op, const MutableView& out) {
   strided_copy({&value, DType::int64, out.extents, still}, out);
 }
 
-// Calls run(leaf, to), where `to` is out with stride 0 along the axes, if there is something to
-// reduce.
+// Calls run(leaf, to) unless nothing is reduced; `to` is out with stride 0 along the axes.
 template <class F>
 void reduce(ReduceOp op, std::span<const index_t> extents, std::span<const index_t> axes,
             const MutableView& out, F&& run) {

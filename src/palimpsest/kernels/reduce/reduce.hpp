@@ -12,7 +12,7 @@
 
 namespace palimpsest {
 
-// GCC takes the scoped `all` for a shadow of the index `all` of tensor.hpp.
+// GCC warns that the scoped `all` shadows the index `all` of tensor.hpp.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class ReduceOp : std::uint8_t { sum, prod, max, min, any, all };
@@ -20,28 +20,28 @@ enum class ReduceOp : std::uint8_t { sum, prod, max, min, any, all };
 
 std::string_view name_of(ReduceOp op);
 
-/// The dtype of a reduction when the caller has no wish: sum and prod of bools and of integers are
-/// int64 (uint64 if unsigned), any and all are bool, else the operand's dtype.
+/// The default dtype of a reduction: sum and prod of bools and of integers are int64 (uint64 if
+/// unsigned), any and all are bool, else the operand's dtype.
 /// Errors   DTypeError: max or min of complex numbers
 DType result_dtype(ReduceOp op, DType operand);
 
 /// Reduces x over `axes` (sorted, counted from the front) into out.
 ///
 /// Math     sums and products in out's dtype, blocked and then pairwise: the error grows with the
-///          logarithm of the count. max and min pass on NaN. Nothing reduced: 0, 1, false, true
-/// Shapes   out has x's extents without `axes`, in order; for keepdims leave the strides of the
-///          reduced axes out
+///          logarithm of the count. max and min propagate NaN. Empty reductions: sum 0, prod 1, any
+///          false, all true
+/// Shapes   out has x's extents without `axes`, in order; for keepdims omit the strides of the
+///          reduced axes
 /// DTypes   x is converted to out's dtype first; any, all: out is bool; max, min: not complex
-/// Aliases  disjoint. max and min of nothing must not be asked for
+/// Aliases  disjoint. max and min need at least one element
 /// Cost     one pass; at most 256 KiB of stack per thread. The order of the terms depends on shapes
 ///          and strides alone, not on the number of threads
 void run_reduce(ReduceOp op, const ConstView& x, std::span<const index_t> axes,
                 const MutableView& out);
 
-/// Reduces what a program of one output makes of its inputs, without ever having it in memory.
+/// Reduces the output of a program without storing it.
 ///
-/// Math     bit for bit what run_reduce gives for the array that run_elementwise makes, if that is
-///          dense in row-major order
+/// Math     bit for bit run_elementwise into a dense row-major array, then run_reduce
 /// Shapes   the inputs have the same extents, broadcast by stride 0; out as for run_reduce
 /// DTypes   an input may have another dtype than its register; the rest as for run_reduce
 /// Aliases  out is disjoint from the inputs, which may overlap in any way
@@ -50,7 +50,7 @@ void run_fused_reduce(ReduceOp op, const ElementwiseProgram& program,
                       std::span<const ConstView> inputs, std::span<const index_t> axes,
                       const MutableView& out);
 
-/// Sum over all elements of an output of a program.
+/// A sum over all elements of outputs of a program.
 struct SumOfOutputs {
   enum class Kind : std::uint8_t {
     plain,         ///< of output a
@@ -66,15 +66,15 @@ struct SumOfOutputs {
 /// of two dtypes.
 DType sum_dtype(const SumOfOutputs& sum, const ElementwiseProgram& program);
 
-/// Runs a program and sums up what it makes, in one pass: its first outputs are stored in `arrays`,
-/// those that follow are in no memory. Inputs that are `filtered` are computed as they are read.
+/// Runs a program and sums its outputs in one pass. The first outputs are stored in `arrays`, the
+/// others are not stored. `filtered` inputs are computed as they are read.
 ///
 /// Math     bit for bit run_elementwise, and run_reduce, run_norm2, run_inner of its outputs, dense
 ///          in row-major order
 /// Shapes   inputs and arrays have the same extents, inputs broadcast by stride 0; sums have rank 0
 /// DTypes   an input may have another dtype than its register; a sum has sum_dtype()
-/// Aliases  an array may be one of the inputs that are not filtered; else all that is written is
-///          disjoint
+/// Aliases  an array may be one of the inputs that are not filtered; otherwise outputs are disjoint
+///          from everything
 /// Cost     one pass; at most 256 KiB of scratch per thread. The program has at most 40 registers,
 ///          and at most 4 inputs are filtered
 void run_elementwise_sums(const ElementwiseProgram& program, std::span<const SumOfOutputs> sums,
@@ -91,30 +91,30 @@ struct ElementwisePass {
   std::span<const FilteredInput> filtered;
 };
 
-/// Link of two programs: an output of the first, which goes to no array, is a filtered input of the
+/// Link of two programs: an output of the first, not stored in an array, is a filtered input of the
 /// second.
 struct HandedOn {
   int output = 0, input = 0;
   friend bool operator==(const HandedOn&, const HandedOn&) = default;
 };
 
-/// Can run_joined_passes run them? False if the filters wrap around, or reach so far that the
-/// linked values would not stay in a cache, or a quarter of them would be computed twice.
+/// Can run_joined_passes run these passes? False if filters wrap around, if linked values would not
+/// fit a cache, or if more than a quarter of them would be computed twice.
 bool can_join_passes(const ElementwisePass& first, const ElementwisePass& second,
                      std::span<const HandedOn> handed);
 index_t joined_passes_scratch_bytes(const ElementwisePass& first, const ElementwisePass& second,
                                     std::span<const HandedOn> handed);
 
-/// Runs the first pass and then the second one, stretch after stretch: what is handed on is in
-/// cache only. Arrays and results are not looked at by the two functions above.
+/// Runs both passes stretch by stretch: linked values stay in cache. The two functions above ignore
+/// `arrays` and `results`.
 ///
-/// Math     bit for bit both passes one after the other, with what is handed on dense in row-major
+/// Math     bit for bit both passes one after the other, with linked values dense in row-major
 ///          order
-/// Shapes   both have equally many elements. Where something is handed on the second one's input
-///          has extents only
-/// Aliases  as for each pass; also, arrays of the first one are no inputs of the second, and arrays
-///          of the second are no filtered inputs of the first
-/// Cost     one pass; what lies at the ends of 64 parts is computed twice. At most 900 KiB of
+/// Shapes   both passes have the same number of elements. A linked input of the second has extents
+///          only
+/// Aliases  as for each pass; also, no array of the first is an input of the second, and no array
+///          of the second is a filtered input of the first
+/// Cost     one pass; linked values at the ends of 64 chunks are computed twice. At most 900 KiB of
 ///          scratch per thread
 void run_joined_passes(const ElementwisePass& first, const ElementwisePass& second,
                        std::span<const HandedOn> handed, std::span<std::byte> scratch);

@@ -5,12 +5,12 @@
 // 2. Vertical form: a row of up to kWidth outputs along the innermost kept axis is accumulated over
 //    the reduced positions. Horizontal form: one output at a time, its elements taken in runs along
 //    the innermost reduced axis.
-// 3. Runs and groups of rows (leaves) are summed plainly; their sums are paired like the digits of
-//    a binary counter, so the error grows with the logarithm of the count.
+// 3. Runs and groups of rows (leaves) are summed plainly; their sums are paired as a binary counter
+//    carries, so the error grows with the logarithm of the count.
 // 4. Few outputs of many elements: the reduced positions are cut into chunks whose results are
 //    combined pairwise. Cuts depend on the shape alone, so threads cannot change the result.
-// 5. A computed operand has the addresses that it would have in memory; its elements are made when
-//    a row or a run of them is wanted.
+// 5. A computed operand has the addresses that a dense array would have; its elements are computed
+//    when a row or a run of them is read.
 #include "palimpsest/kernels/reduce/reduce_driver.hpp"
 
 #include <algorithm>
@@ -32,9 +32,9 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kWidth = 256;
-constexpr index_t kRowBytes = 16384;      // of accumulators, where operands are read where they lie
-constexpr index_t kComputedBytes = 8192;  // of a row that is computed
-constexpr int kComputedRuns = 4;          // that are computed at once
+constexpr index_t kRowBytes = 16384;      // accumulators of a row, if operands are not copied
+constexpr index_t kComputedBytes = 8192;  // a computed row
+constexpr int kComputedRuns = 4;          // runs computed at once
 constexpr index_t kItem = 16;             // bytes of the largest element
 constexpr index_t kCascadeBytes = (kCascadeLevels + 1) * kWidth * kItem;
 constexpr index_t kMaxPartials = 4096;
@@ -44,27 +44,27 @@ constexpr std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
 struct Reduction {
   const ReduceLeaf& leaf;
-  const ComputedRows* computed = nullptr;  // operand 1, if it is
+  const ComputedRows* computed = nullptr;  // operand 1, if computed
   StridedLoop<3> loop;                     // operand 0 is out
-  int n_kept = 0;                          // axes in front of the reduced ones
+  int n_kept = 0;                          // kept axes come before the reduced ones
   bool vertical = false;
-  bool converts = false;  // computed elements are not of the dtype that leaves load
+  bool converts = false;  // the computed dtype is not that which leaves load
   std::array<CopyRow, 3> load;
-  std::array<bool, 3> dense;            // operand is read where it lies
-  bool all_dense = false;               // all are
-  bool one_leaf = false;                // an output is a single call of a leaf
-  bool is_far = false;                  // they are in memory, and do not fit the caches
-  ReduceLeaf::Vertical rows = nullptr;  // what takes rows: leaf.vertical, or one with numbers
+  std::array<bool, 3> dense;            // operand needs no copy
+  bool all_dense = false;               // no operand needs one
+  bool one_leaf = false;                // each output is one call of a leaf
+  bool is_far = false;                  // operands are in memory and exceed the caches
+  ReduceLeaf::Vertical rows = nullptr;  // leaf.vertical, or its variant for numbers
   CopyRow store = nullptr;
   index_t load_item = 0, item = 0;
-  index_t width = 1, row_tiles = 1, tiles = 1;  // of outputs
+  index_t width = 1, row_tiles = 1, tiles = 1;  // in outputs
   index_t outputs = 1, terms = 1, chunk = 1, chunks = 1;
 
   int inner() const { return vertical ? n_kept - 1 : loop.rank - 1; }
   index_t row_extent() const { return vertical ? loop.at(n_kept - 1).extent : 1; }
 };
 
-// A position among the reduced axes [first, last) and the operands' addresses there.
+// A position within the reduced axes [first, last) and the operands' addresses there.
 class Walker {
  public:
   Walker(const Reduction& r, int last, std::array<std::byte*, 3> data, index_t flat)
@@ -96,11 +96,11 @@ class Walker {
   std::array<index_t, kMaxRank> position_;
 };
 
-// Brings n elements along the innermost axis into dense form.
+// Makes n elements along the innermost axis dense.
 class Loader {
  public:
   explicit Loader(const Reduction& r) : r_(r) {}
-  /// The operands of a row, or run.
+  /// Returns the dense operands of a row or run.
   const std::byte* const* load(const std::byte* const* x, index_t n) {
     for (int k = 1; k < r_.loop.n_operands; ++k) {
       if (r_.dense[at(k)]) {
@@ -113,7 +113,7 @@ class Loader {
     }
     return operands_.data();
   }
-  /// Of several rows.
+  /// Rows per load.
   static constexpr int kRows = 1;
   const std::byte* const* load_rows(const std::byte* const* x, int /*rows*/, index_t n) {
     return load(x, n);
@@ -125,7 +125,7 @@ class Loader {
   alignas(kCacheLine) std::array<std::byte, 2 * kLeafElements * kItem> memory_;
 };
 
-// Computes them: where addresses count the elements of what is in no memory.
+// Computes the elements; addresses count elements of an array that is not stored.
 class ComputedLoader {
  public:
   explicit ComputedLoader(const Reduction& r) : r_(r), reader_(*r.computed) {}
@@ -184,7 +184,7 @@ class RowList {
   std::array<const std::byte*, 2 * kLeafRows> data_;
 };
 
-// Sums of up to kLeafRows rows of n elements.
+// Accumulates up to kLeafRows rows of n elements.
 template <class Loader>
 void reduce_leaf(const Reduction& r, Loader& loader, const RowList& x, index_t n, std::byte* sums) {
   const int most = r.all_dense ? kRowsAtOnce : Loader::kRows;
@@ -195,7 +195,7 @@ void reduce_leaf(const Reduction& r, Loader& loader, const RowList& x, index_t n
   }
 }
 
-// Terms [begin, end) of n outputs side by side; result at `out` with the given step.
+// Reduces terms [begin, end) for n outputs side by side; results are `step` bytes apart at `out`.
 template <class Loader>
 void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, index_t begin,
                  index_t end, std::byte* out, index_t step) {
@@ -219,7 +219,7 @@ void reduce_rows(const Reduction& r, std::array<std::byte*, 3> data, index_t n, 
   put(r, cascade->total(), out, step, n);
 }
 
-// Is an output a single call of a leaf? Then it needs no cascade.
+// Is each output a single call of a leaf? Then no cascade is needed.
 bool is_one_leaf(const Reduction& r) {
   const index_t length = r.loop.at(r.loop.rank - 1).extent;
   if (r.computed != nullptr || !r.all_dense || r.terms != length || length == 0) return false;
@@ -238,7 +238,7 @@ void reduce_leaf_of_one(const Reduction& r, const std::array<std::byte*, 3>& dat
   }
 }
 
-// Terms [begin, end) of one output.
+// Reduces terms [begin, end) for one output.
 template <class Loader>
 void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t begin, index_t end,
                  std::byte* out) {
@@ -279,9 +279,9 @@ void reduce_runs(const Reduction& r, std::array<std::byte*, 3> data, index_t beg
   put(r, cascade->total(), out, r.item, 1);
 }
 
-// Where a tile of outputs lies.
+// A tile of outputs.
 struct Tile {
-  index_t first, n;  // among all outputs, in the order of the kept axes
+  index_t first, n;  // numbers of outputs, in the order of the kept axes
   std::array<std::byte*, 3> data;
 };
 
@@ -347,7 +347,7 @@ void run_chunks(const Reduction& r) {
   }
 }
 
-// What a step along the axis costs in memory traffic.
+// Memory traffic of a step along the axis.
 index_t cost(const Reduction& r, int axis) {
   index_t bytes = 0;
   for (int k = 1; k < r.loop.n_operands; ++k) {
@@ -373,7 +373,8 @@ void order_axes(Reduction& r) {
   loop.merge(r.n_kept, loop.rank);
 }
 
-// Rows times numbers, as of a matrix that is multiplied from the left: these need no row of copies.
+// Selects the leaf for rows times numbers, such as products with a matrix on the left: no copies
+// are needed.
 void take_numbers(Reduction& r) {
   for (const int k : {1, 2}) {
     const ReduceLeaf::Vertical rows = k == 1 ? r.leaf.number_first : r.leaf.number_second;
@@ -416,8 +417,8 @@ void choose_form(Reduction& r) {
   r.tiles = r.outputs / r.row_extent() * r.row_tiles;
 }
 
-// Longer rows where the operands are read where they lie, or computed: each visit of a page brings
-// more. An output does not depend on who its neighbours are.
+// Widens rows whose operands are not copied, or are computed: each visit of a page then reads more.
+// An output does not depend on its neighbours.
 void widen_rows(Reduction& r) {
   if (!r.vertical || r.row_extent() <= kWidth) return;
   const bool is_computed = r.computed != nullptr;
@@ -512,7 +513,7 @@ void run_reduction(const ReduceLeaf& leaf, const ComputedRows& rows, const Mutab
   Strides strides(out.rank());
   index_t elements = 1;
   for (std::size_t k = strides.size(); k-- > 0; elements *= out.extents[k]) strides[k] = elements;
-  // Addresses of no memory, from which positions are counted.
+  // A base address that is not dereferenced: differences from it give positions.
   auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
   r.loop.add_operand(nowhere, strides, item_size(rows.dtype()));
   run(r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: reductions over any axes of one or two strided operands, or of a computed one.
+// Internal: reductions over any axes of one or two strided operands, or of one computed operand.
 #pragma once
 
 #include <span>
@@ -9,9 +9,10 @@
 
 namespace palimpsest {
 
-/// Most parts that the terms of few outputs are cut into.
+/// Maximum number of parts into which the terms of few outputs are cut.
 inline constexpr index_t kMaxChunks = 64;
-/// The length of each but the last: it depends on these numbers alone, not on threads.
+/// The number of terms of a part; the last one may be shorter. Independent of the number of
+/// threads.
 index_t chunk_of_terms(index_t terms, index_t outputs);
 
 /// out[kept] = reduction of leaf(x...) over the axes along which out has stride 0.
@@ -23,8 +24,8 @@ index_t chunk_of_terms(index_t terms, index_t outputs);
 void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
                    const MutableView& out);
 
-/// The same for the elements of `rows`, which have out's extents: bit for bit what run_reduction
-/// gives for them, dense in row-major order.
+/// Reduces the elements of `rows`, which have out's extents: the same bits as run_reduction of a
+/// dense row-major array.
 void run_reduction(const ReduceLeaf& leaf, const ComputedRows& rows, const MutableView& out);
 
 }  // namespace palimpsest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain loops, compiled once per instruction set: the compiler makes vectors of them, as wide as
-// the set has them. Each sum has its order of terms, so that all sets give the same bits.
+// Plain loops, compiled once per instruction set and vectorized by the compiler. The order of terms
+// is fixed, so all instruction sets give the same bits.
 #include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 
 #include <array>
@@ -30,7 +30,8 @@ template <class T>
 T plain_product(T a, T b) {
   return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b));
 }
-// Apart, since compilers make one instruction of two products, their difference and their sum.
+// In a function of its own: compilers contract two products, their difference and their sum into
+// one instruction.
 template <class T>
 [[gnu::noinline]] T product_difference(T a, T b, T c, T d) {
   return a * b - c * d;
@@ -75,7 +76,7 @@ struct All {
   }
 };
 
-// What an element contributes.
+// The term of an element.
 template <class T>
 struct Element {
   using Load = T;
@@ -138,7 +139,7 @@ struct Norm2<std::complex<T>> {
   }
 };
 
-// Independent accumulators: they fill vector registers, and shorten the chains of roundings.
+// Independent accumulators fill the vector registers and shorten the chains of roundings.
 template <class F, class Combine>
 void horizontal(const std::byte* const* x, index_t n, std::byte* result) {
   using S = typename F::Sum;
@@ -169,7 +170,7 @@ void horizontal(const std::byte* const* x, index_t n, std::byte* result) {
   *reinterpret_cast<S*>(result) = total;
 }
 
-// So many rows one after the other, but all in one pass over the accumulators.
+// Adds kRows rows in order, in one pass over the accumulators.
 template <int kRows, class F, class Combine>
 void rows_at_once(const std::byte* const* x, std::byte* accumulators, index_t n, bool first) {
   using S = typename F::Sum;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and extrema of runs, one after the other, as memory likes to be read; the next one begins
-// before the last additions of a run are done. Compiled once per instruction set.
+// Sums and extrema of runs, read in order of memory. A run begins before the last additions of the
+// previous one are done. Compiled once per instruction set.
 //
-// As in the plain loop, a run has 16 lanes, which are added like the leaves of a tree in the end. A
-// lane of a complex sum is a pair of neighbouring numbers.
+// As in the plain loop, a run has 16 lanes, which are added pairwise in the end. A lane of a
+// complex sum is a pair of neighbouring numbers.
 #include <hwy/cache_control.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ using Tag = hn::ScalableTag<R>;
 template <class R>
 using VecOf = hn::Vec<Tag<R>>;
 
-// What numbers [i, i + N) of a run contribute, kParts numbers for each element, from kRead times as
-// many of each operand.
+// The terms of numbers [i, i + N) of a run: kParts numbers per element, from kRead numbers of each
+// operand.
 template <class R, int kPartsOf>
 struct Plain {
   static constexpr int kParts = kPartsOf, kOperands = 1, kRead = 1;
@@ -89,7 +89,7 @@ struct ComplexProduct {
   }
 };
 
-// What a lane makes of itself and the next number, as the plain loop has it.
+// Combines a lane with the next number, as the plain loop does.
 struct Sum {
   template <class V>
   static HWY_INLINE V of(V a, V b) {
@@ -98,7 +98,7 @@ struct Sum {
   static float of(float a, float b) { return a + b; }
   static double of(double a, double b) { return a + b; }
 };
-// The first one if it is beyond the other, or no number.
+// The first number if it is beyond the second, or NaN.
 template <bool kMax>
 struct Extremum {
   template <class V>
@@ -114,8 +114,7 @@ struct Extremum {
   static double of(double a, double b) { return of_numbers(a, b); }
 };
 
-// Asks for what a processor would not find by itself in time: the short stops after each run
-// mislead it.
+// Prefetches: short pauses after each run mislead hardware prefetchers.
 constexpr index_t kAheadBytes = 1024, kLine = 64;
 template <class F, class R>
 HWY_INLINE void ask_ahead(const R* const* x, index_t i, index_t numbers) {
@@ -126,8 +125,7 @@ HWY_INLINE void ask_ahead(const R* const* x, index_t i, index_t numbers) {
   }
 }
 
-// The sum of all lanes, kParts numbers each: those of the upper half are added to those of the
-// lower one, and so on.
+// The sum of all lanes, kParts numbers each: the upper half is added to the lower one, and so on.
 template <class Combine, int kParts, class D, class R = hn::TFromD<D>>
 HWY_INLINE void add_lanes(D d, hn::Vec<D> v, R* sum) {
   constexpr std::size_t kN = hn::MaxLanes(D());
@@ -172,7 +170,7 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   for (int width = 1; width < n; width *= 2) {
     for (int run = 0; run < n; run += 2 * width) {
       for (int part = 0; part < F::kParts; ++part) {
-        // The later one first, as the cascade has it.
+        // The later one first, as in the cascade.
         results[run][part] = Combine::of(results[run + width][part], results[run][part]);
       }
     }
@@ -192,7 +190,7 @@ HWY_INLINE V extremum_of_two(V a, V b) {
   return Extremum<kMax>::of(a, b);
 }
 
-// As in the plain loop there are 16 lanes, the first ones of which may be longer by one number.
+// Like the plain loop: 16 lanes, the first of which may have one number more.
 template <class R, bool kMax, bool kQuick>
 HWY_INLINE bool put_extremum(const R* x, index_t n, R* result) {
   const Tag<R> d;
@@ -200,7 +198,8 @@ HWY_INLINE bool put_extremum(const R* x, index_t n, R* result) {
   constexpr index_t kLanes = 16;
   constexpr auto kVectors = static_cast<int>(kLanes / kN);
   VecOf<R> best[kVectors];
-  // A sum is no number if a term is none; infinities of both signs only cost the second run.
+  // A NaN term makes the sum NaN. So do infinities of both signs: they cost an unnecessary second
+  // run.
   VecOf<R> sum = hn::Zero(d);
   _Pragma("GCC unroll 16") for (int v = 0; v < kVectors; ++v) {
     best[v] = hn::LoadU(d, x + v * kN);
@@ -246,7 +245,7 @@ HWY_INLINE R extremum_of(const R* x, index_t n) {
   put_extremum<R, kMax, false>(x, n, &best);
   return best;
 }
-// The place of the first of n numbers that is equal to the wanted one or NaN; n if there is none.
+// The index of the first of n numbers that equals `wanted` or is NaN; n if there is none.
 template <class R>
 index_t find(const std::byte* numbers, index_t n, const std::byte* wanted) {
   const Tag<R> d;
@@ -291,7 +290,7 @@ void runs(const std::byte* const* operands, int n, std::byte* result, bool far) 
       : runs_of<R, F, Sum, false>(operands, n, result);
 }
 
-// So many rows one after the other, a line of each at a time.
+// Adds kRows rows in order, one cache line of each at a time.
 template <class R, int kRows, Rows how>
 void rows_at_once(const R* const* rows, R* sums, index_t n) {
   const R* x[kRows];
@@ -300,7 +299,7 @@ void rows_at_once(const R* const* rows, R* sums, index_t n) {
   constexpr auto kN = static_cast<index_t>(hn::MaxLanes(Tag<R>()));
   constexpr index_t kStep = std::max<index_t>(kLine / index_t{sizeof(R)}, kN);
   constexpr auto kVectors = static_cast<int>(kStep / kN);
-  // The more rows, the sooner the next line of each.
+  // The more rows, the shorter the prefetch distance in each.
   constexpr index_t kAhead = (kRows > kRowsAtOnce ? 512 : 1024) / index_t{sizeof(R)};
   constexpr int kFirst = how == Rows::onto ? 0 : 1;
   index_t i = 0;
@@ -319,7 +318,7 @@ void rows_at_once(const R* const* rows, R* sums, index_t n) {
         hn::LoadU(d, from + i + v * kN);
     if constexpr (how != Rows::onto) __builtin_prefetch(x[0] + i + kAhead, 0, 2);
     _Pragma("GCC unroll 16") for (int r = kFirst; r < kRows; ++r) {
-      asm volatile("" ::: "memory");  // row by row: lines of many rows may not be in cache together
+      asm volatile("" ::: "memory");  // row by row: lines of many rows may not fit the cache
       __builtin_prefetch(x[r] + i + kAhead, 0, 2);
       _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v) {
         sum[v] = hn::Add(sum[v], hn::LoadU(d, x[r] + i + v * kN));
@@ -337,8 +336,8 @@ void rows_at_once(const R* const* rows, R* sums, index_t n) {
   if constexpr (how == Rows::streamed) hwy::FlushStream();
 }
 
-// What sums of the plain loop give for rows one after the other. A row of complex numbers is one of
-// twice as many real ones.
+// The same bits as sums of the plain loop, for rows in order. A row of complex numbers is treated
+// as twice as many real ones.
 template <class R, int kParts>
 void rows_of_sum(const std::byte* const* rows, int count, std::byte* accumulators, index_t n,
                  Rows how) {
@@ -366,7 +365,7 @@ void rows_of_sum(const std::byte* const* rows, int count, std::byte* accumulator
 }
 static_assert(kLeafRows <= 16);
 
-// A number that multiplies a row: x p + (x with its pairs exchanged) q. Of real numbers p is all.
+// A factor of a row: x p + (x with its pairs exchanged) q. For real numbers q is unused.
 template <class R, int kParts>
 struct Factor {
   VecOf<R> p, q;
@@ -390,7 +389,7 @@ HWY_INLINE VecOf<R> times(VecOf<R> x, const Factor<R, kParts>& f) {
   return hn::Add(hn::Mul(f.p, x), hn::Mul(f.q, hn::Reverse2(Tag<R>(), x)));
 }
 
-// Rows times numbers, so many one after the other, a line of each at a time.
+// Adds kRows rows, each times a number, in order, one cache line of each at a time.
 template <class R, int kParts, bool kConjA, bool kNumberFirst, int kRows>
 void products_at_once(const std::byte* const* x, R* sums, index_t n, bool first) {
   const Tag<R> d;
@@ -427,7 +426,7 @@ void products_at_once(const std::byte* const* x, R* sums, index_t n, bool first)
   for (; i + kStep <= n; i += kStep) add(i, std::integral_constant<int, kVectors>());
   for (; i + kN <= n; i += kN) add(i, std::integral_constant<int, 1>());
   if (i == n) return;
-  // The rest in whole vectors of copies.
+  // Copies the rest to whole vectors.
   HWY_ALIGN R copy[kN];
   const auto rest = static_cast<std::size_t>(n - i) * sizeof(R);
   const auto loaded = [&](const R* from) HWY_ATTR {
@@ -476,10 +475,10 @@ Runs of_product(bool complex, bool conj_a, bool conj_b) {
   return runs<R, ComplexProduct<R, false, false>>;
 }
 
-// Of complex products the plain loops would not round each product: compilers make one instruction
-// of the products, their sum and their difference.
+// The plain loops would not round each product of complex numbers: compilers contract the products
+// with their sums and differences.
 
-// So many rows of products one after the other, a line of each at a time.
+// Adds kRows rows of products in order, one cache line of each at a time.
 template <class R, class F, int kRows>
 void complex_rows_at_once(const std::byte* const* x, R* sums, index_t n, bool first) {
   const Tag<R> d;
@@ -500,7 +499,7 @@ void complex_rows_at_once(const std::byte* const* x, R* sums, index_t n, bool fi
     hn::StoreU(sum, d, sums + i);
   }
   if (i == n) return;
-  // The rest in whole vectors of copies.
+  // Copies the rest to whole vectors.
   HWY_ALIGN R copy[3][kN] = {};
   const R* const copies[2] = {copy[0], copy[1]};
   const auto rest = static_cast<std::size_t>(n - i) * sizeof(R);
@@ -525,7 +524,7 @@ void complex_rows(const std::byte* const* x, int count, std::byte* accumulators,
   }
 }
 
-// The sum of n products, of which 16 lanes are added first where there are so many.
+// The sum of n products; with 16 or more, 16 lanes are added first.
 template <class R, class F>
 void complex_horizontal(const std::byte* const* operands, index_t n, std::byte* result) {
   const Tag<R> d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cumulative sums and products. Lines that are neighbours in memory advance together, so that every
-// step along the axis is a pass over a dense row. Where they lie one behind the other each goes by
-// itself, a few at a time: an addition waits for the one before it, not for those of other lines.
+// Cumulative sums and products. Lines that are neighbours in memory advance together, so each step
+// along the axis is a pass over a dense row. Other lines are scanned a few at a time: an addition
+// waits for the previous one of its line, not for those of other lines.
 #include "palimpsest/kernels/reduce/scan.hpp"
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace {
 
 constexpr index_t kWidth = 128;  // lines that advance together
 constexpr std::size_t kItem = 16;
-constexpr index_t kPiece = 256;     // elements of a line that are scanned at a time
+constexpr index_t kPiece = 256;     // elements of a line per piece
 constexpr int kTogether = 4;        // lines
 constexpr index_t kNeighbours = 8;  // fewer do not fill a row
 
-// Sums[k] goes on over n dense elements of line k, which become the sums; `first`: it begins with
-// the first of them.
+// Continues the sums[k] over n dense elements of line k, in place; `first`: starts with the first
+// of them.
 using ScanPiece = void (*)(std::byte* const* lines, int n_lines, std::byte* sums, index_t n,
                            bool first);
 
@@ -72,7 +72,7 @@ void scan_piece(std::byte* const* lines, int n_lines, std::byte* sums, index_t n
   for (int k = 0; k < n_lines; ++k) scan_together<T, kProduct, 1>(lines + k, sum + k, n, first);
 }
 
-// Null: there is none, as for bools.
+// Null where no loop exists, as for bools.
 ScanPiece piece_scan(ReduceOp op, DType dtype) {
   return visit_dtype(dtype, [&](auto tag) -> ScanPiece {
     using T = typename decltype(tag)::type;
@@ -93,7 +93,7 @@ struct Lines {
   index_t item = 0;
 };
 
-// Lines [first, first + n) of one row of lines, whose first elements are at x and out.
+// Scans lines [first, first + n) of one row of lines; their first elements are at x and out.
 void advance(const Lines& lines, const std::byte* x, index_t x_step, std::byte* out,
              index_t out_step, index_t n) {
   alignas(64) std::byte sums[kWidth * kItem];
@@ -105,7 +105,7 @@ void advance(const Lines& lines, const std::byte* x, index_t x_step, std::byte* 
   }
 }
 
-// Up to kTogether lines that begin at x[k] and out[k], piece by piece.
+// Scans up to kTogether lines, at x[k] and out[k], piece by piece.
 void scan_lines(const Lines& lines, const std::byte* const* x, std::byte* const* out, int n_lines) {
   alignas(64) std::byte pieces[kTogether][kPiece * kItem];
   alignas(64) std::byte sums[kTogether * kItem];
@@ -124,7 +124,7 @@ void scan_lines(const Lines& lines, const std::byte* const* x, std::byte* const*
   }
 }
 
-// All lines, one behind the other.
+// Scans all lines, one after another.
 void scan_by_lines(const Lines& lines) {
   const StridedLoop<2>& loop = lines.loop;
   const index_t n = loop.count(), groups = (n + kTogether - 1) / kTogether;

@@ -10,8 +10,8 @@
 
 namespace palimpsest {
 
-/// Calls loop(n), for n up to 16 and for 32 with a std::integral_constant, which makes straight
-/// code.
+/// Calls loop(n). For n <= 16 and n = 32, n is a std::integral_constant, so the compiler unrolls
+/// the loop.
 template <class Loop>
 void with_length(index_t n, Loop loop) {
   const bool is_short = [&]<index_t... k>(std::integer_sequence<index_t, k...>) {
@@ -22,7 +22,7 @@ void with_length(index_t n, Loop loop) {
   n == 32 ? loop(std::integral_constant<index_t, 32>()) : loop(n);
 }
 
-/// Copies a short row without a call, a longer one with it; `bytes` may be a constant.
+/// Copies a row: a short one inline, a longer one by a call; `bytes` may be a constant.
 template <class Bytes>
 inline void copy_row(std::byte* to, const std::byte* from, Bytes bytes) {
   constexpr index_t kLong = 128;
