@@ -17,7 +17,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// y = x f of `count` numbers, two for each element; y may be x.
+// Computes y = x f for `count` numbers, two per element; y may be x.
 template <class T>
 void times(const T* x, const T* f_re, const T* f_im, T* y, index_t count) {
   const hn::ScalableTag<T> d;
@@ -65,9 +65,9 @@ HWY_EXPORT(double_times);
 
 namespace {
 
-// Shorter lines are taken together, longer ones do not fit the scratch.
+// Shorter lines are transformed several at a time, longer ones do not fit the scratch.
 constexpr index_t kShortest = 64, kLongest = 2048, kLongestPadded = 4096;
-// FFTW has code for factors up to 13, and is nearly as fast for the next ones.
+// FFTW has code for factors up to 13, and is nearly as fast for slightly larger ones.
 template <class T>
 constexpr index_t kLeastPrime = sizeof(T) == sizeof(float) ? 23 : 29;
 
@@ -79,8 +79,8 @@ index_t largest_prime_factor(index_t n) {
   return std::max(largest, n);
 }
 
-// The least 2^k, 3 2^k or 5 2^k that is long enough. Other products of small primes take half as
-// long again for each element, more than the elements that they save.
+// The smallest 2^k, 3 2^k or 5 2^k that is long enough. Other products of small primes take half as
+// long again per element, which outweighs their shorter length.
 index_t padded_length(index_t n) {
   index_t best = kLongestPadded;
   for (const index_t odd : {1, 3, 5}) {
@@ -91,7 +91,7 @@ index_t padded_length(index_t n) {
   return best;
 }
 
-// Bytes: numbers would be set to 0 each time.
+// Raw bytes: an array of numbers would be zeroed each time.
 template <class T>
 struct ChirpMemory {
   alignas(64) std::array<std::byte, 2 * kLongestPadded * sizeof(std::complex<T>)> bytes;
@@ -130,7 +130,7 @@ ChirpLine<T>::ChirpLine(index_t n, bool forward, FftEffort effort)
     return std::polar(1.0, forward ? -angle : angle);
   };
   for (index_t j = 0; j < n; ++j) put(chirp(j), chirp_re_, chirp_im_);
-  // In double precision whatever T is.
+  // In double precision for every T.
   const LinePlan<double> transform(m_, 1, m_, true, FftEffort::estimate);
   const FftMemory memory(static_cast<std::size_t>(2 * m_) * sizeof(std::complex<double>));
   auto* const b = reinterpret_cast<std::complex<double>*>(memory.data());

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Discrete Fourier transforms of arrays: one pass of lines per axis (line_pass.hpp).
 //
-// With e(t) = exp(-+ 2 pi i t / N), (k-c)(j-c) = kj - cj - ck + c^2. So a transform about element c
-// multiplies by e(-cj) before, and by e(c^2 - ck) after the plain one. For even N and c = N/2 these
-// are signs: (-1)^j and (-1)^(k + N/2). The first pass brings the lines from `in` to `out`, the
-// others work in place; the last one applies the scale.
+// With e(t) = exp(-+ 2 pi i t / N), (k-c)(j-c) = kj - cj - ck + c^2. So a transform centered at
+// element c multiplies by e(-cj) before the plain transform, and by e(c^2 - ck) after it. For even
+// N and c = N/2 these are signs: (-1)^j and (-1)^(k + N/2). The first pass brings the lines from
+// `in` to `out`, the others work in place; the last one applies the scale.
 //
-// Where the array consists of blocks that are transformed each by itself, a block goes through all
-// its passes while it is in cache; so do the slices of a large volume, before the pass that joins
-// them.
+// If the array consists of blocks with separate transforms, each block goes through all its passes
+// while it is in cache. So do the slices of a large volume, before the pass that joins them.
 #include "palimpsest/kernels/fft/fft.hpp"
 
 #include <algorithm>
@@ -43,7 +42,7 @@ namespace {
 
 constexpr std::size_t kCachedPlans = 64;
 
-// The phases of a centered transform, and a scale after it.
+// Computes the phases of a centered transform, and the scale.
 template <class T>
 void make_phases(index_t n, bool centered, bool forward, double scale,
                  typename LinePass<T>::Options& options) {
@@ -83,7 +82,7 @@ class Transform final : public FftPlan::Impl {
       n_transformed += axis.is_transformed ? 1 : 0;
       axes.push_back(axis);
     }
-    // Nearest neighbours last.
+    // Smallest strides last.
     std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
       return std::abs(a.out_stride) > std::abs(b.out_stride);
     });
@@ -105,11 +104,11 @@ class Transform final : public FftPlan::Impl {
   }
 
  private:
-  // Slices smaller than this, or of what is in cache anyway, are not worth passes of their own.
+  // Slices smaller than this, or of arrays that fit the cache, get no passes of their own.
   static constexpr index_t kSmallSlice = 16384, kCached = 524288;
 
-  // Blocks that are transformed each by itself: first their slices, if there are any, then passes
-  // over all of a block.
+  // Blocks with separate transforms: first passes over their slices, if there are any, then over
+  // whole blocks.
   struct Stage {
     std::vector<PassAxis> blocks;  // outermost first
     index_t n_blocks = 1;
@@ -117,7 +116,7 @@ class Transform final : public FftPlan::Impl {
     std::vector<std::unique_ptr<const ArrayPass<T>>> passes;
   };
 
-  // Of axes of which so many are transformed. `is_last`: it applies the scale.
+  // Makes the passes for axes of which n_transformed are transformed. `is_last`: applies the scale.
   std::unique_ptr<const Stage> make_stage(std::vector<Axis> axes, std::size_t n_transformed,
                                           bool is_last) const {
     auto stage = std::make_unique<Stage>();
@@ -136,7 +135,7 @@ class Transform final : public FftPlan::Impl {
     return stage;
   }
 
-  // Takes the axes in front of the first transformed one for blocks.
+  // Treats the axes before the first transformed one as blocks.
   static void split_blocks(std::vector<Axis>& axes, Stage& stage) {
     const auto first =
         std::find_if(axes.begin(), axes.end(), [](const Axis& a) { return a.is_transformed; });
@@ -149,7 +148,7 @@ class Transform final : public FftPlan::Impl {
 
   void make_passes(const std::vector<Axis>& axes, std::size_t n_transformed, bool is_last,
                    Stage& stage) const {
-    // Without any the last axis is copied, and scaled.
+    // If none is transformed, the last axis is copied and scaled.
     std::size_t left = std::max<std::size_t>(n_transformed, 1);
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (!axes[i].is_transformed && n_transformed > 0) continue;
@@ -208,7 +207,7 @@ class Transform final : public FftPlan::Impl {
     }
   }
 
-  std::unique_ptr<const Stage> stage_;  // none: no elements
+  std::unique_ptr<const Stage> stage_;  // null: no elements
 };
 
 void check(const FftSpec& spec) {
@@ -229,7 +228,7 @@ void check(const FftSpec& spec) {
   normalize_axes(spec.axes, rank, "fft_plan");
 }
 
-// The last plans used, the latest first.
+// The plans used last, the latest first.
 class Cache {
  public:
   FftPlan find_or_make(const FftSpec& spec) {

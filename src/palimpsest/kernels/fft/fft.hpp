@@ -12,11 +12,11 @@
 
 namespace palimpsest {
 
-/// Time spent on planning. `measure` tries algorithms on memory of its own, for at most a quarter
-/// of a second per new length of lines. It keeps its measurements in a file of the user's cache
-/// folder. The environment variable PALIMPSEST_FFT_WISDOM names another file; `memory` keeps them
-/// for the process, `off` measures nothing. Results of one process agree bit for bit; those of
-/// several may differ by rounding.
+/// Planning effort. `measure` tries algorithms on memory of its own, for at most 0.25 s per new
+/// line length, and keeps the measurements in a file in the user's cache folder. The environment
+/// variable PALIMPSEST_FFT_WISDOM names another file; its value `memory` keeps measurements in the
+/// process, `off` measures nothing. Results of one process agree bit for bit; those of several may
+/// differ by rounding.
 enum class FftEffort : std::uint8_t { estimate, measure };
 
 /// A discrete Fourier transform of arrays of known shape and layout.
@@ -24,7 +24,7 @@ struct FftSpec {
   DType dtype = DType::complex64;  // complex64 or complex128
   Extents extents;
   Strides in_strides, out_strides;  // in elements, any sign; in place: equal
-  Axes axes;                        // transformed: counted from the front, none twice; may be empty
+  Axes axes;                        // transformed axes, from the front, none twice; may be empty
   bool forward = true;              // exp(-2 pi i ...)
   bool centered = false;            // index 0 of both domains lies at element floor(N/2)
   double scale = 1;
@@ -42,8 +42,9 @@ class FftPlan {
   explicit FftPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
   const FftSpec& spec() const;
-  /// Bytes that the plan holds for itself, not counting FFTW's own, which it does not tell: tables,
-  /// and scratch where a line is longer than 128 KiB (one more for each thread that runs it).
+  /// Bytes of tables and scratch that the plan holds. FFTW's own memory is not counted: FFTW does
+  /// not report it. Scratch exists for lines longer than 128 KiB; each further thread that runs the
+  /// plan adds one.
   std::size_t external_bytes() const;
   const Impl& impl() const { return *impl_; }
 
@@ -51,7 +52,7 @@ class FftPlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// The plan for a spec, from a process-wide cache that keeps the last ones used.
+/// The plan for a spec, from a process-wide cache of the last ones used.
 ///
 /// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
 FftPlan fft_plan(const FftSpec& spec);
@@ -59,14 +60,14 @@ FftPlan fft_plan(const FftSpec& spec);
 /// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,
 /// c_d = floor(N_d / 2) if centered, else 0.
 ///
-/// Aliases  `in` is not written unless in place, when `in` and `out` are one; else disjoint
-/// Cost     O(N log N); one pass over memory per axis, which centering and scale share; 256 KiB of
+/// Aliases  `in` is not written; `in` and `out` are disjoint. In place: `in` and `out` are equal
+/// Cost     O(N log N); one pass over memory per axis, including centering and scale; 256 KiB of
 ///          stack per thread. Lines run on oneTBB threads; the result depends neither on their
 ///          number nor on strides or alignment
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
 void execute(const FftPlan& plan, const void* in, void* out);
 
-/// Name and version of the library that transforms.
+/// Name and version of the FFT library.
 std::string fft_library_version();
 
 /// Forgets all cached plans; handles stay valid.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file: a line of magic, the machine, sizes and a checksum of what follows, then FFTW's texts
-// for both precisions. The library would believe any text, hence the checksum.
+// File format: a magic line, the machine, sizes and a checksum of the rest, then FFTW's texts for
+// both precisions. FFTW would accept any text, hence the checksum.
 #include "palimpsest/kernels/fft/fft_wisdom.hpp"
 
 #include <array>
@@ -38,7 +38,7 @@ std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   std::string line, name;
   while (std::getline(info, line)) {
-    // Flags tell apart what a virtual machine hides.
+    // A virtual machine may hide the model name; the flags still differ.
     if (line.starts_with("model name") || line.starts_with("flags")) name += line;
     if (line.empty()) break;
   }

@@ -21,13 +21,13 @@
 namespace palimpsest {
 namespace {
 
-// FFTW's planner is not safe for threads; execution is.
+// FFTW's planner is not thread-safe; execution is.
 constinit Mutex planner_mutex;
 
 constexpr std::size_t kAlignment = 64;
-// Shorter lines are one piece of straight code, which an estimate finds.
+// Shorter lines are one straight-line codelet, which an estimate finds.
 constexpr index_t kShortestMeasured = 64;
-// Of one plan. Most need a tenth of it; FFTW takes the best that it has found by then.
+// Limit per plan. Most plans need a tenth of it; FFTW then takes the best found so far.
 constexpr double kMeasureSeconds = 0.25;
 
 template <class T>
@@ -69,11 +69,11 @@ PALIMPSEST_FFTW(float, fftwf)
 PALIMPSEST_FFTW(double, fftw)
 #undef PALIMPSEST_FFTW
 
-// The host may have told FFTW to make plans of several threads, which holds for the whole process.
-// Ours, of single lines, would take a hundred times as long: while this lives they have one thread.
-// The functions are in libraries of their own, which the host may load at any time or never.
-// Setting the number for the first time would undo all plans, so only one that was set is changed.
-// FFTW tells it since 3.3.9.
+// Sets FFTW's number of threads to 1 while it lives. The host may have set another number, which
+// applies to the whole process: our plans of single lines would take a hundred times as long. The
+// functions are in separate libraries, which the host may load at any time or never. The first call
+// that sets the number discards all plans, so a number is changed only if one was set. FFTW reports
+// it since 3.3.9.
 template <class T>
 class OneThread {
  public:
@@ -139,7 +139,8 @@ class LinePlan<T>::Impl {
       std::fill_n(in.data(), bytes, std::byte{0});
       measure(line, batch, in.data(), out.data(), sign);
     } else {
-      // An estimate reads nothing: the addresses tell FFTW their alignment and that they differ.
+      // An estimate reads no data. FFTW uses the addresses for their alignment and to see that they
+      // differ.
       alignas(kAlignment) static std::array<std::byte, 2 * kAlignment> memory;
       make(line, batch, memory.data(), memory.data() + kAlignment, sign, FFTW_ESTIMATE);
     }
@@ -166,7 +167,7 @@ class LinePlan<T>::Impl {
                           reinterpret_cast<Complex*>(out), sign, flags | FFTW_PRESERVE_INPUT);
   }
 
-  // From wisdom, if there is any; else by trying, and what was learned is kept.
+  // Plans from wisdom if available; otherwise measures, and saves the result.
   void measure(const typename Fftw<T>::Dim& line, const typename Fftw<T>::Dim& batch, std::byte* in,
                std::byte* out, int sign) {
     make(line, batch, in, out, sign, FFTW_MEASURE | FFTW_WISDOM_ONLY);
@@ -181,13 +182,13 @@ class LinePlan<T>::Impl {
       Fftw<T>::limit(FFTW_NO_TIMELIMIT);
     }
     if (wisdom_place().path.empty()) return;
-    // Another process may have written since.
+    // Another process may have written the file meanwhile.
     load_wisdom(wisdom_place().path);
     save_wisdom(wisdom_place().path);
   }
 
   typename Fftw<T>::Plan plan_ = nullptr;
-  std::unique_ptr<const ChirpLine<T>> chirp_;  // in place of a plan
+  std::unique_ptr<const ChirpLine<T>> chirp_;  // replaces the plan of FFTW
 };
 
 void export_wisdom(std::string& single, std::string& twice) {
@@ -228,7 +229,7 @@ bool LinePlan<T>::fits(const std::complex<T>* line) {
 }
 template <class T>
 void LinePlan<T>::execute(const std::complex<T>* in, std::complex<T>* out) const {
-  impl_->execute(const_cast<std::complex<T>*>(in), out);  // FFTW promises to preserve it
+  impl_->execute(const_cast<std::complex<T>*>(in), out);  // FFTW preserves the input
 }
 
 template class LinePlan<float>;

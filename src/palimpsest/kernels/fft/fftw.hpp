@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the only place that calls FFTW is fftw.cpp.
+// Internal: the interface to FFTW. Only fftw.cpp calls it.
 #pragma once
 
 #include <complex>
@@ -11,7 +11,7 @@
 
 namespace palimpsest {
 
-/// Memory as FFTW likes it, 64-byte aligned; contents arbitrary.
+/// Memory aligned to 64 bytes for FFTW; contents undefined.
 class FftMemory {
  public:
   explicit FftMemory(std::size_t bytes);
@@ -26,14 +26,14 @@ class FftMemory {
 
 /// One-dimensional transforms of dense lines.
 ///
-/// Plans of one size are made once in a process and kept: a measurement that came out otherwise the
-/// second time would give other bits.
+/// Plans of one size are made once per process and kept: a second measurement could select another
+/// algorithm, whose results differ in their last bits.
 template <class T>
 class LinePlan {
  public:
-  /// Transforms `lines` lines of n elements, `distance` apart, at a time. `measure` tries
-  /// algorithms on memory of its own, for a limited time, where that pays and wisdom_place() lets
-  /// it; what it learns is kept there.
+  /// A plan for `lines` lines of n elements, `distance` elements apart. `measure` tries algorithms
+  /// on memory of its own, for a limited time, if the length makes it worthwhile and wisdom_place()
+  /// allows it; measurements are kept there.
   static std::shared_ptr<const LinePlan> find_or_make(index_t n, index_t lines, index_t distance,
                                                       bool forward, FftEffort effort);
   LinePlan(index_t n, index_t lines, index_t distance, bool forward, FftEffort effort);
@@ -41,10 +41,10 @@ class LinePlan {
   LinePlan& operator=(const LinePlan&) = delete;
   ~LinePlan();
 
-  /// `in` and `out` are disjoint, and both are aligned to 64 bytes or what fits() says. Safe from
-  /// several threads.
+  /// `in` and `out` are disjoint, and both are aligned to 64 bytes, or fits() is true for them.
+  /// Safe from several threads.
   void execute(const std::complex<T>* in, std::complex<T>* out) const;
-  /// Is memory that begins here as good as aligned memory, with the same bits as result?
+  /// Is this address as good as aligned memory, with the same bits as result?
   static bool fits(const std::complex<T>* line);
 
  private:
@@ -52,9 +52,9 @@ class LinePlan {
   std::unique_ptr<Impl> impl_;
 };
 
-/// FFTW's measurements in this process, as its own texts of both precisions.
+/// Exports FFTW's measurements in this process: its own texts for both precisions.
 void export_wisdom(std::string& single, std::string& twice);
-/// Adds to it; nothing for an empty text. False: FFTW does not understand the texts.
+/// Imports such texts; empty ones are ignored. False: FFTW does not understand a text.
 bool import_wisdom(const std::string& single, const std::string& twice);
 
 }  // namespace palimpsest

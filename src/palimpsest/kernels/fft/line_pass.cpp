@@ -15,12 +15,12 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kScratchBytes = 262144;
-constexpr index_t kPanelBytes = 256;  // of a row of a panel: four cache lines
+constexpr index_t kPanelBytes = 256;  // bytes of a panel row: four cache lines
 constexpr index_t kLongPanelLines = 8;
-constexpr index_t kShortLine = 64;  // below this, calls of FFTW take a panel at once
+constexpr index_t kShortLine = 64;  // shorter lines: one call of FFTW transforms a panel
 
 constexpr index_t kPage = 4096, kLine = 64;
-constexpr index_t kAhead = 16;  // rows that are asked for in advance
+constexpr index_t kAhead = 16;  // prefetch distance in rows
 
 template <class T>
 using Complex = std::complex<T>;
@@ -36,7 +36,7 @@ Complex<T> times(Complex<T> a, T b) {
   return {a.real() * b, a.imag() * b};
 }
 
-// No phases: a table of nothing.
+// No phases.
 struct None {
   None operator[](index_t) const { return {}; }
 };
@@ -50,26 +50,26 @@ struct Layout {
   index_t line, step;
 };
 
-// Rows a page apart are for us to foresee: the processor does not. Into the second level: those of
-// a power of two would drive each other out of the first.
+// Prefetches rows that lie a page or more apart, which hardware prefetchers do not detect. Into the
+// second level: rows a power of two apart would evict each other from the first.
 template <class T>
 void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
   if (direction < 0) row -= lines - 1;
   for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
 }
 
-// A line to be read: it comes nearer while another one is transformed, which does not look at it in
-// order.
+// Prefetches a line while another one is transformed: the transform reads it out of order.
 template <class T>
 void ask_for_line(const Complex<T>* line, index_t n) {
   for (index_t b = 0; b < n; b += kLine / kItem<T>) __builtin_prefetch(line + b);
 }
 
-// to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not dense.
+// Computes to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not
+// dense.
 template <class T, class Phases>
 void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
                 index_t n, Phases phases) {
-  // Scratch is dense along its lines: a side that is not is the array.
+  // Lines in scratch are dense, so a side without dense lines is the array.
   const Layout& wild = std::abs(out.step) > std::abs(out.line) ? out : in;
   if (std::abs(wild.step) > std::abs(wild.line) && lines > 1) {
     const Complex<T>* const side = &wild == &in ? from : to;
@@ -95,7 +95,8 @@ void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, i
   }
 }
 
-// Lines that lie side by side in the array, by the vector code; false: it has none for them.
+// Exchanges lines that lie side by side in the array by vector code; false: not available for these
+// lines.
 bool exchange_panel(const Complex<float>* from, Layout in, Complex<float>* to, Layout out,
                     index_t lines, index_t n, const LinePhases<float>& phases) {
   const bool gathers = in.line == 1 && out.step == 1, scatters = in.step == 1 && out.line == 1;
@@ -186,7 +187,8 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
   if (scratch_bytes() > kScratchBytes) scratch_ = std::make_unique<KeptScratch>(scratch_bytes());
 }
 
-// The axis with the closest neighbours makes the panels; those that both sides walk evenly unite.
+// The axis with the smallest stride makes the panels; axes with even steps on both sides are
+// merged.
 template <class T>
 void LinePass<T>::order_axes() {
   std::erase_if(outer_, [](const PassAxis& a) { return a.extent == 1; });
@@ -208,8 +210,8 @@ void LinePass<T>::order_axes() {
   outer_.pop_back();
 }
 
-// Single lines move down by one place each, from the first to the last, so that one line of
-// additional scratch is enough.
+// Single lines use one additional line of scratch: each line moves down by one place, from the
+// first to the last.
 template <class T>
 void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
   if (!plan_) return;
@@ -224,9 +226,8 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
   }
 }
 
-// Lets the transform write the lines of scratch where they belong, if they are dense and aligned
-// there and nothing else is to be done to them. It is the same plan, so bits do not depend on the
-// answer.
+// Transforms from scratch directly to the array if its lines are dense, aligned and without
+// factors; else returns false. The plan is the same, so bits do not depend on alignment.
 template <class T>
 bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_t lines) const {
   if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
@@ -240,14 +241,14 @@ bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_
   return true;
 }
 
-// Is there nothing to do but to transform lines that are dense on both sides?
+// Is the pass only a transform of lines that are dense on both sides?
 template <class T>
 bool LinePass<T>::is_plain() const {
   return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
          is_none(options_.before) && is_none(options_.after) && options_.twiddles == nullptr;
 }
 
-// Lines go from one array to the other at once; through scratch where they are not aligned.
+// Transforms lines from one array to the other; through scratch where they are not aligned.
 template <class T>
 void LinePass<T>::transform_rows(const Complex<T>* from, Complex<T>* to, Complex<T>* scratch,
                                  index_t lines) const {
@@ -286,7 +287,7 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
       from += position * outer_[i].in_stride;
       to += position * outer_[i].out_stride;
     }
-    // Longer lines come faster as a copy than in the order in which a transform looks at them.
+    // Lines of more than a page load faster by a copy than in the access order of a transform.
     if (x != y && line_.extent * kItem<T> <= kPage && is_plain()) {
       transform_rows(from, to, scratch, lines);
       continue;

@@ -33,20 +33,19 @@ class ArrayPass {
   virtual ~ArrayPass() = default;
   /// Aliases  y is x with the same strides, or disjoint
   virtual void run(const std::complex<T>* x, std::complex<T>* y) const = 0;
-  /// Of tables and scratch.
+  /// Bytes of tables and scratch.
   virtual std::size_t bytes() const = 0;
 };
 
-/// Elements from one line of scratch to the next, an odd number of cache lines: lines a power of
-/// two apart would compete for the same places in a cache.
+/// Distance of lines in scratch, in elements: an odd number of cache lines. Lines a power of two
+/// apart would compete for the same cache sets.
 template <class T>
 constexpr index_t scratch_distance(index_t elements) {
   constexpr index_t kInLine = 64 / static_cast<index_t>(sizeof(std::complex<T>));
   return ((elements + kInLine - 1) / kInLine | 1) * kInLine;
 }
 
-/// Scratch of one size that outlives the run that made it, for the next one. Each of several runs
-/// at a time has its own.
+/// Scratch of one size that is kept between runs. Concurrent runs get one each.
 class KeptScratch {
  public:
   explicit KeptScratch(std::size_t bytes);
@@ -70,9 +69,9 @@ class KeptScratch {
 
 /// y = after * FFT(before * x) for every line along one axis.
 ///
-/// Lines are brought into dense scratch in panels of neighbours, so that cache lines are used
-/// whole whatever the strides, transformed there, and brought back. Phases and scales are applied
-/// on the way. Nothing depends on where x and y lie, hence results do not depend on alignment.
+/// Panels of neighbouring lines are copied to dense scratch, transformed and copied back, so that
+/// whole cache lines are used for any strides. The copies apply phases and scales. Results do not
+/// depend on alignment.
 template <class T>
 class LinePass final : public ArrayPass<T> {
  public:
@@ -81,7 +80,8 @@ class LinePass final : public ArrayPass<T> {
     bool forward = true;
     FftEffort effort = FftEffort::estimate;
     LinePhases<T> before = {}, after = {};
-    /// More factors after the transform, for lines that repeat along one axis only; not owned.
+    /// Additional factors after the transform, for lines that repeat along one axis only; not
+    /// owned.
     const LineTwiddles<T>* twiddles = nullptr;
   };
   /// `others`: the axes along which lines repeat.
@@ -103,15 +103,15 @@ class LinePass final : public ArrayPass<T> {
 
   PassAxis line_;
   std::vector<PassAxis> outer_;  // outermost first
-  PassAxis panel_;               // along which lines are taken together
+  PassAxis panel_;               // axis along which neighbouring lines form a panel
   Options options_;
-  index_t distance_ = 0;    // of lines in scratch
-  index_t lines_ = 1;       // of a full panel
-  index_t together_ = 1;    // lines in one call of FFTW
-  index_t first_line_ = 0;  // where gathered lines begin in scratch; results begin at 0
+  index_t distance_ = 0;    // elements between lines in scratch
+  index_t lines_ = 1;       // lines of a full panel
+  index_t together_ = 1;    // lines per call of FFTW
+  index_t first_line_ = 0;  // offset of the input lines in scratch; results begin at 0
   index_t panels_ = 1, tasks_ = 1;
   std::shared_ptr<const LinePlan<T>> plan_;
-  mutable std::unique_ptr<KeptScratch> scratch_;  // of lines that are too long for a thread to keep
+  mutable std::unique_ptr<KeptScratch> scratch_;  // for lines too long for the thread's own
 };
 
 }  // namespace palimpsest

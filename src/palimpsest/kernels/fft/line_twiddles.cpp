@@ -17,7 +17,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// y[b] *= (re + i im) (b_re[b] + i b_im[b]); y holds pairs.
+// Computes y[b] *= (re + i im) (b_re[b] + i b_im[b]); y holds pairs.
 template <class T>
 void times(T re, T im, const T* b_re, const T* b_im, T* y, index_t count) {
   const hn::ScalableTag<T> d;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: roots of unity, and factors made of them.
+// Internal: roots of unity, and tables of twiddle factors.
 #pragma once
 
 #include <cmath>
@@ -18,9 +18,9 @@ inline std::complex<double> root_of_unity(index_t m, index_t n, bool forward) {
   return std::polar(1.0, forward ? -angle : angle);
 }
 
-/// Factors of the elements of lines that differ from line to line: row r and element k take
-/// scale e(r k / n), where e(t) = exp(-+ 2 pi i t), and alternating signs along both if wanted.
-/// They are made of two small tables; errors are about two units of the last place of T.
+/// Twiddle factors: element k of row r is multiplied by scale e(r k / n), e(t) = exp(-+ 2 pi i t),
+/// and optionally by alternating signs along both. Factors are products of entries of two small
+/// tables; errors are about two units of the last place of T.
 template <class T>
 class LineTwiddles {
  public:

@@ -5,7 +5,7 @@ namespace palimpsest {
 
 namespace {
 
-// FFTW's plans of shorter lines are as fast.
+// For shorter lines FFTW's plans are as fast.
 constexpr index_t kShortest = 131072;
 constexpr index_t kShortestPart = 256, kLongestPart = 8192;
 constexpr index_t kLargestPrime = 13;  // FFTW has code for these
@@ -17,8 +17,8 @@ bool has_small_primes(index_t n) {
   return n == 1;
 }
 
-// The divisor of n next to its root, not above it, with n / n1 in range; 0: there is none. Of a
-// centered line both parts are even.
+// The largest divisor of n up to its root for which both lengths are in range; 0: none. Both are
+// even for a centered line.
 index_t column_length(index_t n, bool centered) {
   if (n < kShortest || !has_small_primes(n)) return 0;
   for (index_t d = kLongestPart; d >= kShortestPart; --d) {

@@ -15,7 +15,7 @@ namespace palimpsest {
 ///     y[k] = scale sum_j2 e(j2 k2 / n2) e(j2 k1 / n) sum_j1 e(j1 k1 / n1) x[j].
 ///
 /// Two passes of short lines, of n1 and of n2 elements, go over memory once each; FFTW's plans of
-/// long lines go over it several times in large steps. Threads share a line.
+/// long lines go over memory several times in large strides. Threads share a line.
 ///
 /// Cost     scratch of one line, kept; 2^20 complex64 take 11 ms where a plan of FFTW took 23
 ///          (AVX-512)

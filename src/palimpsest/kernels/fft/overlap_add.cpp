@@ -15,18 +15,18 @@
 namespace palimpsest {
 namespace {
 
-// Three ways to write the rows of blocks, `length` elements each. whole(): all of a row is added to
-// what is there. start(): its first `added` elements are, the others are stored. Both take `count`
-// rows, `in` and `out` elements apart.
+// Three classes write the rows of blocks, `length` elements each. whole() adds all elements of a
+// row to the array. start() adds the first `added` elements and stores the others. Both take
+// `count` rows, `in` and `out` elements apart.
 
-// Blocks lie one after the other: asks for what comes so many bytes after a row. Of longer rows the
-// processor reads enough ahead by itself.
+// Prefetch distance in bytes; blocks lie one after another. For longer rows the hardware prefetcher
+// suffices.
 constexpr index_t kAhead = 4096;
 inline void ask_ahead(const void* row, index_t bytes) {
   if (bytes <= kCacheLine) __builtin_prefetch(static_cast<const char*>(row) + kAhead);
 }
 
-// Dense rows. Either number may be a constant.
+// Dense rows. Each number may be a compile-time constant.
 template <class T, class Length, class Added>
 class DenseRows {
  public:
@@ -50,7 +50,7 @@ class DenseRows {
   }
 
  private:
-  // In vectors, which GCC does not find in a loop that it has unrolled.
+  // In explicit vectors: GCC does not vectorize the loop once it is unrolled.
   template <class Count>
   static void add(const T* source, T* target, Count count) {
     constexpr index_t kLanes = index_t{16 / sizeof(T)};
@@ -104,7 +104,7 @@ class StridedRows {
   index_t length_, added_, in_step_, out_step_;
 };
 
-// Rows that nothing is added to, of so many blocks beside each other that they fill lines.
+// Streams rows to which nothing is added, for neighbouring blocks that together fill cache lines.
 constexpr index_t kWord = 8;
 template <class T, class Words>
 class StreamedRows {
@@ -136,15 +136,14 @@ bool has_dense_rows(const ConstView& y, const MutableView& x) {
   return y.strides[y.rank() - 1] == 1 && x.strides[x.rank() - 1] == 1;
 }
 
-// Sums blocks up in the order in which they lie in memory, so that they are read in one stream;
-// each element is a sum in that order. A task owns a slab of the array, some positions along the
-// first axis of blocks, and reads of each block what falls into it: no two tasks write one element,
-// and where slabs end changes no bit. D axes of blocks and of elements within them.
+// Sums blocks in their order in memory, so they are read as one stream. This is also the order of
+// the terms of each element. A task owns a slab of the array (some positions along the first axis
+// of blocks) and reads the parts of blocks that lie in it. So no two tasks write one element, and
+// the bits do not depend on the slabs. There are D axes of blocks and of elements within them.
 //
-// The first block that has an element is the one before which none has it along any axis: it stores
-// what later ones add to. Only elements between blocks are cleared. Along the last axis all blocks
-// but the first are alike: what is to be done with their rows is found once for a line of them.
-// Dense rows are of real numbers.
+// The first block that covers an element stores it, later ones add to it. Only elements between
+// blocks are cleared. Along the last axis all blocks but the first are alike: the code for their
+// rows is chosen once per line of blocks. Dense rows are treated as real numbers.
 template <class T>
 class OverlapAdd {
  public:
@@ -164,7 +163,7 @@ class OverlapAdd {
   }
 
   void run() const {
-    index_t batches = 1, across = 1;  // of elements at one position along the first axis
+    index_t batches = 1, across = 1;  // elements at one position along the first axis
     for (std::size_t k = 0; k < batch_; ++k) batches *= x_.extents[k];
     for (std::size_t k = batch_ + 1; k < x_.rank(); ++k) across *= x_.extents[k];
     const index_t n = x_.extents[batch_];
@@ -181,13 +180,13 @@ class OverlapAdd {
   }
 
  private:
-  // A slab holds so many blocks at least: at its ends blocks are read in parts.
+  // Minimum number of blocks of a slab: blocks at its ends are read in parts.
   static constexpr index_t kSlabBlocks = 4;
 
   struct Range {
     index_t begin, end;
   };
-  // Of the block at hand: how many of its elements along each axis an earlier block has too.
+  // For a block: by axis, how many of its elements earlier blocks cover.
   using Covered = std::array<index_t, kMaxRank>;
 
   index_t size(std::size_t d) const { return y_.extents[batch_ + D_ + d]; }
@@ -198,7 +197,7 @@ class OverlapAdd {
     return m == 0 ? 0 : std::max<index_t>(0, size(d) - stride_[d]);
   }
 
-  // How many blocks side by side fill lines, if rows can be streamed; 0 if not.
+  // The number of neighbouring blocks that fill cache lines if rows can be streamed; else 0.
   index_t blocks_to_stream() const {
     const index_t item{sizeof(T)};
     index_t bytes = item;
@@ -245,7 +244,7 @@ class OverlapAdd {
     }
   }
 
-  // Calls f(first, end) for each range of [of.begin, of.end) along an axis that no block has.
+  // Calls f(first, end) for each range of [of.begin, of.end) that no block covers along the axis.
   template <class F>
   void for_gaps(std::size_t d, Range of, F f) const {
     const index_t n = y_.extents[batch_ + d];
@@ -282,8 +281,8 @@ class OverlapAdd {
     }
   }
 
-  // Blocks of one axis, which are rows themselves: all those from the m-th on that lie in the slab,
-  // or of the m-th what does. How many that were.
+  // Adds blocks of one axis, each a row: all blocks from the m-th on that lie in the slab, or the
+  // part of the m-th in it. Returns their number.
   index_t add_pieces(const T* from, T* to, index_t m, Range part, Range slab) const {
     const index_t n = size(0), length = part.end - part.begin;
     const index_t added = std::clamp(covered(0, m), part.begin, part.end) - part.begin;
@@ -297,8 +296,8 @@ class OverlapAdd {
     return count;
   }
 
-  // The blocks at one position along the axes before d, of each its elements in `part` along the
-  // first.
+  // Adds the blocks at one position along the axes before d; of each, its elements in `part` of the
+  // first axis.
   void add_blocks(const T* from, T* to, std::size_t d, Range part, Covered& covers) const {
     const index_t in = y_.strides[batch_ + d], out = stride_[d] * x_.strides[batch_ + d];
     const index_t n = y_.extents[batch_ + d];
@@ -315,7 +314,7 @@ class OverlapAdd {
     }
   }
 
-  // The blocks along the last axis, so many together as fill lines.
+  // Adds the blocks along the last axis, in groups that fill cache lines.
   void add_streams(const T* from, index_t in, T* to, index_t out, Range part,
                    const Covered& covers) const {
     const index_t n = y_.extents[batch_ + D_ - 1];
@@ -327,7 +326,7 @@ class OverlapAdd {
     add_line(from + rest * in, in, to + rest * out, out, n - rest, part, covers, 0);
   }
 
-  // `count` blocks along the last axis of which earlier ones have `added` elements.
+  // Adds `count` blocks along the last axis whose first `added` elements earlier blocks cover.
   void add_line(const T* from, index_t in, T* to, index_t out, index_t count, Range part,
                 const Covered& covers, index_t added) const {
     if (count == 0) return;
@@ -348,7 +347,8 @@ class OverlapAdd {
     for (index_t m = 0; m < count; ++m) add_plane(from + m * in, to + m * out, plane, rows);
   }
 
-  // Elements `part` along axis d of a block; `is_first` says so of the axes before.
+  // Adds elements `part` along axis d of a block. `is_first`: no earlier block covers them along
+  // the axes before d.
   template <class Rows>
   void add_block(const T* from, T* to, std::size_t d, Range part, const Covered& covers,
                  bool is_first, const Rows& rows) const {
@@ -360,7 +360,8 @@ class OverlapAdd {
     }
   }
 
-  // The rows of a block at one position along all axes but the last two: `whole` ones, then others.
+  // The rows of a block at one position along all axes but the last two: `whole` rows to be added,
+  // then others.
   struct Plane {
     index_t begin, whole, others, in, out;
   };
@@ -377,7 +378,7 @@ class OverlapAdd {
     rows.start(from + p.whole * p.in, p.in, to + p.whole * p.out, p.out, p.others);
   }
 
-  // Calls f with the code for rows of so many elements, of which so many are added.
+  // Calls f with the code for rows of this length, of which `added` elements are added.
   template <class F>
   void with_rows(index_t length, index_t added, F f) const {
     if (!is_dense_) {
@@ -406,12 +407,12 @@ class OverlapAdd {
   const MutableView& x_;
   std::span<const index_t> stride_;
   std::size_t D_, batch_;
-  std::array<bool, kMaxRank> has_gaps_{};  // along an axis or a later one
+  std::array<bool, kMaxRank> has_gaps_{};  // along this axis or a later one
   bool is_dense_;
   index_t streamed_blocks_ = 0;
 };
 
-// The view of complex numbers in dense rows as one of twice as many real ones.
+// A view of complex numbers in dense rows as twice as many real ones.
 template <class View>
 class RealView {
  public:

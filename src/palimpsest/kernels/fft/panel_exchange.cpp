@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of 4 x 4 complex numbers are exchanged in registers, so that four elements are read, and
-// four written, at once. Compiled once per instruction set.
+// Transposes squares of 4 x 4 complex numbers in registers, so that four elements are read and
+// written at a time. Compiled once per instruction set.
 #include "palimpsest/kernels/fft/panel_exchange.hpp"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ using Pairs = hn::FixedTag<double, 4>;  // a complex number as one lane
 using Row = hn::Vec<Floats>;
 
 constexpr index_t kSide = 4, kLine = 64, kPage = 4096;
-constexpr index_t kAhead = 16;  // rows that are asked for in advance
+constexpr index_t kAhead = 16;  // prefetch distance in rows
 
 HWY_INLINE Row load(const Number* p) {
   return hn::LoadU(Floats(), reinterpret_cast<const float*>(p));
 }
 HWY_INLINE void store(Row v, Number* p) { hn::StoreU(v, Floats(), reinterpret_cast<float*>(p)); }
 
-// Row k of the square becomes column k.
+// Transposes the square.
 HWY_INLINE void exchange(Row (&r)[kSide]) {
   const Pairs d;
   const Floats f;
@@ -51,7 +51,7 @@ HWY_INLINE void exchange(Row (&r)[kSide]) {
   r[3] = hn::BitCast(f, hn::ConcatUpperUpper(d, ce_up, ab_up));
 }
 
-// Factors of the elements of a row, which are all element j of their lines.
+// Factors of the elements of a row; all have the same index j in their lines.
 struct None {
   explicit None(const PanelExchange&) {}
   HWY_INLINE Row operator()(Row v, index_t) const { return v; }
@@ -82,17 +82,17 @@ struct Complex {
   const Number* factors;
 };
 
-// Into the second level of cache: rows a power of two apart would drive each other out of the
-// first.
+// Prefetches into the second level of cache: rows a power of two apart would evict each other from
+// the first.
 HWY_INLINE void ask_for(const Number* row, index_t lines) {
   for (index_t b = 0; b < lines; b += kLine / index_t{sizeof(Number)}) {
     __builtin_prefetch(row + b, 0, 2);
   }
 }
 
-// Calls square(j, c) for squares that cover n elements of all lines, element(j, c) where there is
-// no room for one; ask(j) comes some rows before row j. The last squares lie over the ones before:
-// what is moved twice is the same twice.
+// Calls square(j, c) for squares that cover n elements of all lines, and element(j, c) where a
+// square does not fit; ask(j) is called some rows before row j. The last squares may overlap
+// earlier ones: the elements that are moved twice keep their values.
 template <class Square, class Element, class Ask>
 HWY_INLINE void cover(const PanelExchange& p, const Square& square, const Element& element,
                       const Ask& ask) {

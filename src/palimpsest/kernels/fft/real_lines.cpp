@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // With h = n/2, z[j] = x[2j] + i x[2j+1] and Z its transform, the even and the odd elements of x
-// have the spectra E[k] = (Z[k] + Z*[h-k]) / 2 and O[k] = (Z[k] - Z*[h-k]) / 2i, and
-// y[k] = E[k] + e(-k/n) O[k]. Elements k and h - k are made together, of the same sums.
+// have the spectra E[k] = (Z[k] + Z*[h-k]) / 2 and O[k] = (Z[k] - Z*[h-k]) / 2i, and y[k] = E[k] +
+// e(-k/n) O[k]. Elements k and h - k are computed together from the same sums.
 //
 // The loops are compiled once per instruction set.
 #include "palimpsest/kernels/fft/real_lines.hpp"
@@ -37,14 +37,14 @@ template <class D>
 HWY_INLINE void store(D d, Number<hn::Vec<D>> v, hn::TFromD<D>* z) {
   hn::StoreInterleaved2(v.re, v.im, d, z);
 }
-// Of elements that lie the other way round.
+// Reversed order of elements.
 template <class D>
 HWY_INLINE Number<hn::Vec<D>> turned(D d, Number<hn::Vec<D>> v) {
   return {hn::Reverse(d, v.re), hn::Reverse(d, v.im)};
 }
 
-// to[k] and to[h-k] of from[k] and from[h-k] by f(a, b, w) -> pair, for k = 1 .. h/2; w is row k of
-// a table. Arrays hold pairs of numbers.
+// Computes to[k] and to[h-k] from from[k] and from[h-k] by f(a, b, w) -> pair, for k = 1 .. h/2; w
+// is row k of a table. Arrays hold pairs of numbers.
 template <class T, class F>
 void join(index_t h, const T* from, const T* w_re, const T* w_im, T* to, const F& f) {
   const hn::ScalableTag<T> d;
@@ -73,13 +73,13 @@ void join(index_t h, const T* from, const T* w_re, const T* w_im, T* to, const F
   }
 }
 
-// A pair of numbers, of which lambdas of different vectors can return one.
+// A pair of numbers: the return type of lambdas for any vector type.
 template <class V>
 struct Both {
   Number<V> first, second;
 };
 
-// y[0 .. h] of Z; w is e(-k/n).
+// Computes y[0 .. h] from Z; w is e(-k/n).
 template <class T>
 void to_spectrum(index_t h, const T* z, const T* w_re, const T* w_im, T scale, T* y) {
   y[0] = (z[0] + z[1]) * scale;
@@ -98,7 +98,7 @@ void to_spectrum(index_t h, const T* z, const T* w_re, const T* w_im, T scale, T
   });
 }
 
-// Z[0 .. h) of y; w is e(k/n).
+// Computes Z[0 .. h) from y; w is e(k/n).
 template <class T>
 void from_spectrum(index_t h, const T* y, const T* w_re, const T* w_im, T scale, T* z) {
   z[0] = (y[0] + y[2 * h]) * scale;
@@ -166,7 +166,7 @@ HWY_EXPORT(double_from_spectrum);
 
 namespace {
 
-// Lines that are gathered and scattered together, so that cache lines are used whole.
+// Number of lines gathered and scattered together, so that cache lines are used whole.
 constexpr index_t kTogether = 16;
 constexpr index_t kScratchBytes = 393216;
 
@@ -202,7 +202,7 @@ struct Roots {
   std::vector<T> re, im;
 };
 
-// Made once in a process for each length and direction.
+// Made once per process for each length and direction.
 template <class T>
 const Roots<T>& roots_of(index_t n, bool forward) {
   struct Made {
@@ -244,7 +244,7 @@ class RealLines {
       others_.push_back({real.extents[i], real.strides[i], half.strides[i]});
       n_lines_ *= real.extents[i];
     }
-    // std::stable_sort allocates.
+    // std::stable_sort would allocate.
     for (std::size_t i = 1; i < others_.size(); ++i) {
       for (std::size_t k = i; k > 0 && reach(others_[k - 1]) < reach(others_[k]); --k) {
         std::swap(others_[k - 1], others_[k]);
@@ -282,7 +282,7 @@ class RealLines {
     return result;
   }
 
-  // Lines in work; those that are not dense on a side lie in scratch there.
+  // Lines in progress; on a side where they are not dense they lie in scratch.
   struct Batch {
     const RealLines& all;
     Complex* scratch;
@@ -294,13 +294,13 @@ class RealLines {
     Complex* half(index_t c) const {
       return all.half_step_ == 1 ? lines[at(c)].half : half_in_scratch(c);
     }
-    // As complex numbers.
+    // The real side as complex numbers.
     Complex* real(index_t c) const {
       return all.real_step_ == 1 ? reinterpret_cast<Complex*>(lines[at(c)].real)
                                  : real_in_scratch(c);
     }
-    // f(place in the array, place in scratch) for all real elements, or those of halves, that are
-    // not dense in the array.
+    // Calls f(element in the array, element in scratch) for all real elements, or for those of half
+    // spectra, where lines are not dense in the array.
     template <class F>
     void for_real(const F& f) const {
       if (all.real_step_ == 1) return;
@@ -369,7 +369,7 @@ class RealLines {
   index_t n_, h_, real_step_, half_step_;
   T scale_;
   bool to_half_;
-  index_t row_;  // elements of a line in scratch
+  index_t row_;  // elements between lines in scratch
   index_t together_ = 1, n_lines_ = 1;
   SmallVector<OtherAxis, kMaxRank> others_;  // outermost first
   const Roots<T>& roots_;

@@ -6,21 +6,21 @@
 
 namespace palimpsest {
 
-/// Longest line that real_to_half and half_to_real take.
+/// Maximum line length of real_to_half and half_to_real.
 inline constexpr index_t kLongestRealLine = 8192;
-/// Do they take lines of n elements?
+/// Can they transform lines of n elements?
 inline bool is_real_line(index_t n) { return n >= 2 && n % 2 == 0 && n <= kLongestRealLine; }
 
 /// y[k] = scale sum_j x[j] exp(-2 pi i j k / n) for k = 0 .. n/2, along one axis of a real array.
 ///
-/// A line is transformed as n/2 complex numbers, of elements 2j and 2j + 1, and the spectra of both
-/// halves are taken apart and joined again.
+/// A line is transformed as n/2 complex numbers from elements 2j and 2j + 1. The spectra of even
+/// and odd elements are then separated and combined.
 ///
 /// Shapes   x has n elements along the axis, is_real_line(n), and y n/2 + 1
 /// DTypes   float32 and complex64, float64 and complex128
 /// Aliases  x and y are disjoint
-/// Cost     half of that of a complex transform; threads share the lines. Results depend on no
-///          other line, nor on strides or threads
+/// Cost     half of a complex transform; threads share the lines. Results depend on no other line,
+///          nor on strides or threads
 void real_to_half(const ConstView& x, const MutableView& y, std::size_t axis, double scale);
 
 /// x[j] = scale sum_k y[k] exp(2 pi i j k / n) over all n elements of the spectrum of a real line,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: preparations of a call, kept for the next one of its kind.
+// Internal: cached preparations of calls.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace palimpsest {
 
-/// All that preparing a call looks at, as words.
+/// Everything that a preparation depends on, as words.
 class CallKey {
  public:
   static constexpr std::size_t kMaxWords = 128;
@@ -21,7 +21,7 @@ class CallKey {
     words_[n_++] = word;
     sum_ += (word + n_ * kOdd) * (kOdd + 2 * n_);
   }
-  /// Keys are compared as a whole: this need not tell all of them apart.
+  /// Keys are compared as a whole, so collisions are harmless.
   std::uint64_t hash() const { return sum_ ^ sum_ >> 32; }
   friend bool operator==(const CallKey& a, const CallKey& b) {
     return a.n_ == b.n_ &&
@@ -37,11 +37,11 @@ class CallKey {
   std::array<std::uint64_t, kMaxWords> words_;
 };
 
-/// The values of the last calls, for all threads. A value is used by one thread at a time: another
-/// that needs it makes its own. Allocates nothing itself.
+/// The values of the last calls, shared by all threads. A value is used by one thread at a time;
+/// another thread that needs it makes its own. Allocates nothing itself.
 template <class Value>
 class CallCache {
-  // A place in the cache. Its pages are not touched before its first use.
+  // A place in the cache. Its pages are untouched before its first use.
   struct Place {
     std::atomic<bool> taken{false};
     std::atomic<std::uint64_t> hash{0};
@@ -50,7 +50,7 @@ class CallCache {
   };
 
  public:
-  /// A value, while this lives; none if all places for its key are taken.
+  /// Exclusive use of a value while the lease lives; none if all places for its key are taken.
   class Lease {
    public:
     Lease() = default;
@@ -61,7 +61,7 @@ class CallCache {
       if (place_ != nullptr) place_->taken.store(false, std::memory_order_release);
     }
     explicit operator bool() const { return place_ != nullptr; }
-    /// Empty if it has to be made.
+    /// Empty if it has not been made yet.
     std::optional<Value>& value() const { return place_->value; }
 
    private:

@@ -15,15 +15,15 @@
 #include "palimpsest/base/per_thread.hpp"
 #include "palimpsest/kernels/pool/tsan_order.hpp"
 
-// Work of the caller before the call is done before every piece, and every piece before the return.
-// Pieces have no order among each other.
+// The caller's work before the call happens before every piece, and every piece before the return.
+// Pieces are unordered among each other.
 namespace palimpsest {
 
 namespace {
 
 constinit std::atomic<bool> was_used{false}, is_lost{false};
 
-// The pool's threads are missing in a child, and may have held the pool's locks.
+// A child process lacks the pool's threads, and its locks may be held for ever.
 void lose_pool() noexcept {
   if (was_used.load()) is_lost.store(true);
 }
@@ -35,7 +35,7 @@ int granted(int threads) {
   return static_cast<int>(std::min(static_cast<std::size_t>(std::max(threads, 1)), most));
 }
 
-// Making an arena takes longer than a small call: each thread keeps its last one.
+// Each thread keeps its last arena: making one takes longer than a small call.
 struct KeptArena {
   KeptArena() = default;
   KeptArena(KeptArena&&) = default;
@@ -57,7 +57,7 @@ bool has_pool() noexcept {
   return true;
 }
 
-// No use of the pool yet: asking for the number starts no thread.
+// Does not use the pool yet: asking for the number starts no thread.
 int pool_threads() {
   return is_lost.load(std::memory_order_relaxed) ? 1 : tbb::this_task_arena::max_concurrency();
 }
@@ -77,7 +77,7 @@ void run_limited(int threads, void (*call)(void*), void* body) {
     call(body);
     return;
   }
-  // Nested calls may want another number: they must not find this arena, or they would replace it.
+  // A nested call with another number of threads must not find this arena, or it would replace it.
   KeptArena mine = std::exchange(of_this_thread<KeptArena>(), KeptArena());
   if (const int n = granted(threads); mine.threads != n) {
     mine.arena = std::make_unique<tbb::task_arena>(n);
@@ -93,7 +93,7 @@ void run_limited(int threads, void (*call)(void*), void* body) {
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body) {
   if (n <= 0) return;
   grain = std::max<index_t>(grain, 1);
-  // For one thread the pool would cut the range, too.
+  // For one thread the pool would cut the range all the same.
   if (n <= grain || pool_threads() == 1 || !has_pool()) {
     call(body, 0, n);
     return;

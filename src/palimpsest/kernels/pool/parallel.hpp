@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the one door to the thread pool.
+// Internal: the interface to the thread pool.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace palimpsest {
 
-/// Elements below which a loop is not worth a second thread.
+/// Number of elements below which a loop is not worth a second thread.
 inline constexpr index_t kParallelGrain = 32768;
 
 namespace detail {
@@ -18,17 +18,17 @@ void run_limited(int threads, void (*call)(void*), void* body);
 void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t), void* body);
 }  // namespace detail
 
-/// True if there is a thread pool. A child made by fork() has none if the parent had used it: there
-/// everything runs on the calling thread, with the same results.
+/// True if there is a thread pool. A child made by fork() has none if the parent had used it: its
+/// loops run on the calling thread, with the same results.
 bool has_pool() noexcept;
-/// Threads of the pool, the calling one included.
+/// Number of threads of the pool, including the calling one.
 int pool_threads();
 /// Runs f with at most n threads for its loops, and no more than the host's tbb::global_control
 /// allows.
 void run_with_threads(int n, const std::function<void()>& f);
 
-/// Runs body() on the calling thread with at most so many threads of the pool to help it, itself
-/// included; 0: all of them. An exception passes.
+/// Runs body() on the calling thread with at most `threads` threads of the pool, itself included;
+/// 0: all of them. Exceptions pass through.
 template <class Body>
 void run_with_threads(int threads, Body&& body) {
   using B = std::remove_reference_t<Body>;

@@ -9,7 +9,7 @@
 #include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/kernels/pool/tsan_order.hpp"
 
-// A task's end comes before the start of all that wait for it.
+// A task ends before any task that waits for it starts.
 namespace palimpsest {
 namespace {
 
@@ -22,11 +22,11 @@ struct TaskGraph::Impl {
     std::vector<int> successors;
     int n_waits = 0;
     bool is_small = false;
-    std::atomic<int> left{0};  // that it still waits for
+    std::atomic<int> left{0};  // number of unfinished tasks that it waits for
     int next_small = -1;       // in the list of small tasks of one thread
   };
 
-  // The next tasks of one thread: small tasks first, since they are soon done.
+  // The next tasks of one thread. Small tasks come first, since they end soon.
   struct Agenda {
     int small = -1, big = -1;
   };

@@ -11,8 +11,8 @@
 namespace palimpsest {
 
 /// Tasks 0, 1, ..; each waits for some tasks with lower numbers. A task sees the writes of all
-/// tasks that it waits for, directly or indirectly. A thread never sleeps for a task: it takes up
-/// another one.
+/// tasks that it waits for, directly or indirectly. A thread never sleeps while it waits for a
+/// task: it runs another one.
 ///
 /// Threads  run() by one thread at a time
 class TaskGraph {
@@ -24,8 +24,8 @@ class TaskGraph {
   TaskGraph& operator=(const TaskGraph&) = delete;
 
   /// Runs body(i) once for each task, on the calling thread and on others of its pool, and returns
-  /// when all are done. The loops of a task take up no other task while they wait.
-  /// `body` throws nothing.
+  /// when all are done. The loops of a task run no other task while they wait. `body` throws
+  /// nothing.
   template <class Body>
   void run(Body&& body) {
     using B = std::remove_reference_t<Body>;
