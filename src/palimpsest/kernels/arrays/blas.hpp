@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the only place that calls CBLAS is blas.cpp.
+// Internal: the interface to CBLAS. Only blas.cpp calls it.
 #pragma once
 
 #include <string>

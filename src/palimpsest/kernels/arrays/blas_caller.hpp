@@ -14,9 +14,9 @@
 
 namespace palimpsest {
 
-// OpenBLAS maps a buffer for every caller beyond those that there were at one time before, and
-// where the system has no memory for it tries again for ever. So the memory is asked for first. Its
-// lock knows nothing of fork(), hence the section.
+// OpenBLAS maps a buffer whenever more callers are active than ever before, and retries for ever if
+// the system has no memory. So the memory is requested here first. The lock of OpenBLAS does not
+// survive fork(), hence the section.
 inline constexpr std::size_t kBlasBufferBytes = 32U << 22;
 
 class BlasCaller {
@@ -26,7 +26,7 @@ class BlasCaller {
     const std::lock_guard guard(mutex);
     const int now = present.load(std::memory_order_relaxed);
     if (now <= most.load()) return;
-    // One for each that is new, and a page that OpenBLAS adds.
+    // One buffer per new caller, and a page that OpenBLAS adds
     const std::size_t bytes =
         static_cast<std::size_t>(now - most.load()) * (kBlasBufferBytes + 4096);
     void* const memory =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenBLAS built without threads chooses the buffer of a call without a lock: of two calls at one
-// time both may get the same one, and both results are wrong (0.3 % of products 8 x 8 on 4
-// threads). The linker sends its calls of blas_memory_alloc here (--wrap, in
-// cmake/PalimpsestDependencies.cmake). Giving a buffer back is one store and needs no lock.
+// OpenBLAS built without threads chooses the buffer of a call without a lock. Two concurrent calls
+// may get the same buffer, and both results are wrong (0.3 % of products 8 x 8 on 4 threads). The
+// linker sends its calls of blas_memory_alloc here (--wrap, in cmake/PalimpsestDependencies.cmake).
+// Giving a buffer back is one store and needs no lock.
 #include <mutex>
 
 #include "palimpsest/base/fork.hpp"

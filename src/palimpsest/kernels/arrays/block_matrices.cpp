@@ -15,7 +15,7 @@
 namespace palimpsest {
 namespace {
 
-constexpr index_t kChunk = 64;  // rows that are converted to double precision at a time
+constexpr index_t kChunk = 64;  // rows converted to double precision at a time
 
 template <class T>
 struct WideOf {
@@ -50,11 +50,11 @@ struct Shape {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Memory of one thread. A matrix with more columns than rows is seen transposed, so that it has
-// `large` rows of `small` elements. The whole matrix is never stored.
+// Scratch of one thread. A matrix with more columns than rows is transposed, so it has `large` rows
+// of `small` elements. The whole matrix is never stored.
 template <class W>
 struct Work {
-  // At null: only to know the bytes.
+  // With `at` null only the size is computed.
   Work(const Shape& shape, std::byte* at) {
     const auto n = static_cast<std::size_t>(shape.small());
     const auto take = [&](std::size_t size) {
@@ -100,7 +100,7 @@ class Matrices {
 
   static std::size_t bytes(const Shape& shape) { return Work<W>(shape, nullptr).bytes; }
 
-  // The places of a block's elements. `shift` has a number for each axis that is cut.
+  // The positions of a block's elements. `shift` has one number per axis that is cut.
   struct Block {
     index_t rows = 1, batch_in = 0, batch_threshold = 0;
     double scale = 0;  // a power of two near the largest element
@@ -167,7 +167,7 @@ class Matrices {
     return true;
   }
 
-  // In units of the scale; 0 where rounding is all there is.
+  // In units of the scale; 0 below the rounding error.
   double singular_value(const Work<W>& w, index_t k, index_t n) const {
     constexpr double kRounding = std::numeric_limits<double>::epsilon();
     const double value = w.values[k];
@@ -239,7 +239,8 @@ class Matrices {
     }
   }
 
-  // Offsets of `total` elements of the axes that are cut, or of those of the columns.
+  // Lists the offsets of `total` elements along the axes that are cut, or along those of the
+  // columns.
   void list(bool cut, const Coordinates& starts, const Coordinates& counts, index_t total,
             index_t base_in, index_t base_out, index_t* in, index_t* out) const {
     for (index_t i = 0; i < total; ++i) {
@@ -264,7 +265,7 @@ class Matrices {
   const T* in_;
 };
 
-// Calls body(number, scratch) for all numbers below n, on as many threads as have scratch.
+// Calls body(number, scratch) for each number below n, on as many threads as there are scratches.
 template <class Body>
 void for_each(index_t n, std::size_t bytes, std::span<std::byte> scratch, const Body& body) {
   const auto workers = static_cast<index_t>(scratch.size() / bytes);

@@ -9,9 +9,9 @@
 
 namespace palimpsest {
 
-/// An array as many matrices. Along some axes it is cut into blocks, from element `shift` on and
-/// periodically; the last block may be shorter. The elements of a block are the rows of a matrix,
-/// and the elements along other axes its columns. The remaining axes are a batch.
+/// An array treated as many matrices. Some axes are cut into blocks, periodically from element
+/// `shift` on; the last block may be shorter. The elements of a block are the rows of a matrix, and
+/// the elements along other axes its columns. The remaining axes are a batch.
 struct BlockMatrices {
   static constexpr index_t kColumns = -1, kBatch = 0;
   /// For each axis the extent of a block, kColumns or kBatch.

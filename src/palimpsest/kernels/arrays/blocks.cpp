@@ -15,7 +15,7 @@
 namespace palimpsest {
 namespace {
 
-// Copies blocks whose rows are dense on both sides, in the order of the results in memory.
+// Copies blocks with dense rows on both sides, in order of the result in memory.
 class BlockCopy {
  public:
   BlockCopy(const ConstView& x, std::span<const index_t> stride, const MutableView& y)
@@ -30,7 +30,7 @@ class BlockCopy {
   }
 
   void run() const {
-    index_t lines = 1, length = 1;  // of blocks along the last axis; of elements in each
+    index_t lines = 1, length = 1;  // blocks along the last axis; elements of a row
     const std::size_t last = batch_ + D_ - 1;
     for (std::size_t k = 0; k < last; ++k) lines *= y_.extents[k];
     for (std::size_t k = last; k < y_.rank(); ++k) length *= y_.extents[k];

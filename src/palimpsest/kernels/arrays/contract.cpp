@@ -3,9 +3,9 @@
 //
 // 1. Labels fall into groups: batch (a, b, out), m (a, out), n (b, out), k (a, b), and those that
 //    are summed in one operand alone.
-// 2. Where m, n and k are all worth it, each operand is a matrix of two groups, or is copied into
-//    scratch as one; then it is a batch of matrix products.
-//    Matrices of up to 16 rows, columns and terms are multiplied without a library, as they lie.
+// 2. If m, n and k are large enough, each operand is a matrix of two groups, or is copied to
+//    scratch as one. The contraction is then a batch of matrix products. Matrices of up to 16 rows,
+//    columns and terms are multiplied in place, without a library.
 // 3. Everything else is one pass that multiplies and sums strided operands (reduce_driver.hpp).
 #include "palimpsest/kernels/arrays/contract.hpp"
 
@@ -27,10 +27,10 @@ namespace {
 enum Operand : std::size_t { kA, kB, kOut };
 
 constexpr index_t kSmallestFactor = 4;   // m, n, k below which BLAS does not pay
-constexpr index_t kSmallestPacked = 16;  // the same if something is copied
+constexpr index_t kSmallestPacked = 16;  // the same if an operand is packed
 constexpr index_t kTaskProducts = 1 << 21;
-constexpr index_t kLeastRows = 256;        // of a block of a long product
-constexpr index_t kLargestOfParts = 4096;  // elements of a product whose sum over k is cut
+constexpr index_t kLeastRows = 256;        // rows of a block of a long product
+constexpr index_t kLargestOfParts = 4096;  // elements of a product whose sum over k may be cut
 constexpr std::size_t kAlignment = 64;
 
 // One label: its extent and its stride in each operand, 0 where it does not occur.
@@ -74,7 +74,7 @@ Labels all_labels(const Contraction& c, const ConstView& a, const ConstView& b,
 
 // A matrix with groups of labels as rows and columns.
 struct Matrix {
-  bool fits = false;        // as it lies; else it is packed: dense, rows before columns
+  bool fits = false;        // no packing needed; else it is packed: dense, rows before columns
   bool transposed = false;  // the rows are the dense direction
   index_t leading = 1;
 };
@@ -92,7 +92,7 @@ struct Plan {
   }
 };
 
-// Outer labels first, as they lie in `operand`.
+// Sorts labels by the strides of `operand`, outer ones first.
 void order_by(Labels& group, Operand operand) {
   for (std::size_t i = 1; i < group.size(); ++i) {
     for (std::size_t j = i;
@@ -131,7 +131,7 @@ std::size_t packed_bytes(const Plan& plan, const Labels& rows, const Labels& col
   return (static_cast<std::size_t>(n) * item + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// True if the matrices of an operand lie dense by themselves, not between those of other batches.
+// True if the matrices of an operand are not interleaved with those of other batches.
 bool lies_in_matrices(const Plan& plan, const Labels& rows, const Labels& cols, Operand operand) {
   const bool has_batch = std::any_of(plan.batch.begin(), plan.batch.end(),
                                      [&](const Label& l) { return l.occurs[operand]; });
@@ -149,9 +149,9 @@ bool has_small_matrices(const Plan& plan) {
          lies_in_matrices(plan, plan.m, plan.n, kOut);
 }
 
-// The terms of one part of the sum over k of a single product that is too small for several blocks,
-// such as of a Gram matrix; 0: it is not cut. The cut depends on sizes alone, so that bits do not
-// depend on threads.
+// Terms per part of the sum over k of a single product that is too small for several blocks, such
+// as a Gram matrix; 0: no cut. The cut depends on sizes alone, so that bits do not depend on
+// threads.
 index_t terms_of_part(const Plan& plan) {
   const index_t elements = plan.size_m * plan.size_n;
   if (plan.n_batch != 1 || elements > kLargestOfParts) return 0;
@@ -204,7 +204,7 @@ Plan make_plan(const Labels& labels, DType dtype) {
   return plan;
 }
 
-// Copies an operand between its place and its dense copy in scratch.
+// Copies an operand to its dense copy in scratch, or back.
 class Packing {
  public:
   Packing(const Plan& plan, const Labels& rows, const Labels& cols, Operand operand) {
@@ -229,7 +229,7 @@ class Packing {
   Strides strides_, dense_;
 };
 
-// The strides of batch labels in the memory of the products: the operand itself or its dense copy.
+// The strides of batch labels in the operand or its dense copy, whichever the products use.
 void batch_strides(const Plan& plan, Operand operand, index_t matrix_size,
                    std::array<index_t, kMaxRank>& strides) {
   index_t dense = matrix_size;
@@ -248,7 +248,7 @@ struct Factors {
   GemmScale scale;
 };
 
-// Rows [first, last) of one product: `factors` lie at the given offsets in bytes.
+// Computes rows [first, last) of one product; offsets of the factors are in bytes.
 void multiply_rows(const Factors& f, const std::array<index_t, 3>& offsets, index_t inner,
                    index_t first, index_t last) {
   const auto item = static_cast<index_t>(item_size(f.dtype));
@@ -272,7 +272,8 @@ void add_parts(const Factors& f, index_t parts, const std::byte* sums) {
   }
 }
 
-// One product as the sum of those of `part` terms each, which lie in `sums` until they are added.
+// Computes one product as a sum of products over `part` terms each; `sums` holds them until they
+// are added.
 void run_parts(const Factors& f, index_t inner, index_t part, std::byte* sums) {
   const auto item = static_cast<index_t>(item_size(f.dtype));
   const index_t parts = (inner + part - 1) / part;
@@ -292,8 +293,8 @@ void run_parts(const Factors& f, index_t inner, index_t part, std::byte* sums) {
                 [&](auto tag) { add_parts<typename decltype(tag)::type>(f, parts, sums); });
 }
 
-// All products of the batch; data points to the operands or their packed copies, `sums` to room
-// for parts.
+// Computes all products of the batch. `data` points to the operands or their packed copies, `sums`
+// to room for parts.
 void run_products(const Plan& plan, const Contraction& c, DType dtype, const GemmScale& scale,
                   const std::array<std::byte*, 3>& data, std::byte* sums) {
   const auto& [a, b, out] = plan.matrices;
@@ -320,9 +321,9 @@ void run_products(const Plan& plan, const Contraction& c, DType dtype, const Gem
     return;
   }
   const auto item = static_cast<index_t>(item_size(dtype));
-  // Each block copies the right factor once more, in the order in which the library reads it.
+  // Each block packs the right factor again, in the order in which the library reads it.
   const index_t enough = kTaskProducts / (f.cols * plan.size_k) + 1;
-  // Two blocks of a product that is long enough for one only keep a second thread busy.
+  // A product with rows for one block only is cut in two to use a second thread.
   const index_t least = f.rows < 2 * kLeastRows ? kLeastRows / 2 : kLeastRows;
   const index_t block = std::min(f.rows, (enough + least - 1) / least * least);
   const index_t blocks = (f.rows + block - 1) / block;

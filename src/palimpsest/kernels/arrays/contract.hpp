@@ -29,19 +29,19 @@ std::size_t contraction_scratch_bytes(const Contraction& contraction, const Cons
 /// Shapes   extents agree wherever labels do; any strides, 0 included for a and b
 /// DTypes   one for all three: float32, float64, complex64, complex128, int64
 /// Aliases  out is disjoint from a, b and scratch; a and b may overlap
-/// Cost     a matrix product (BLAS) where there is one, else one strided pass with sums in cache
-///          that are as accurate as run_reduce; scratch is 64-byte aligned. The result does not
-///          depend on the number of threads. With too little scratch it is always the strided pass
+/// Cost     a matrix product (BLAS) where possible, else one strided pass with sums in cache, as
+///          accurate as run_reduce; scratch is 64-byte aligned. The result does not depend on the
+///          number of threads. With too little scratch always the strided pass
 void run_contraction(const Contraction& contraction, const ConstView& a, const ConstView& b,
                      const MutableView& out, std::span<std::byte> scratch = {});
 
-/// Bytes of scratch of run_scaled_product; empty if it does not pay.
+/// Bytes of scratch of run_scaled_product; empty if BLAS does not apply.
 std::optional<std::size_t> scaled_product_scratch_bytes(const Contraction& contraction,
                                                         const ConstView& a, const ConstView& b,
                                                         const MutableView& out);
 
-/// out = alpha * contraction + beta * out, where scaled_product_scratch_bytes says so: alpha and
-/// beta point to numbers of the dtype. Where beta is 0 nothing of out is read.
+/// out = alpha * contraction + beta * out, where scaled_product_scratch_bytes is not empty. alpha
+/// and beta point to numbers of the dtype. Where beta is 0 nothing of out is read.
 ///
 /// Shapes   as run_contraction, floating and complex dtypes
 /// Aliases  as run_contraction

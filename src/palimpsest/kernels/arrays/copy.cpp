@@ -12,16 +12,16 @@
 namespace palimpsest {
 namespace {
 
-// Cuts along a long axis are multiples of this: tiles of a transposition stay whole. Also the bytes
+// Cuts along a long axis are multiples of kCut, the elements of a transposition tile and the bytes
 // of a cache line.
 constexpr index_t kCut = 64, kPiecesOfAxis = 8;
-// Bytes from which on a second thread pays.
+// Minimum number of bytes for a second thread.
 constexpr index_t kBytesOfPiece = index_t{1} << 18;
 constexpr index_t kPiecesOfThread = 4;
 
-// The axis of the largest steps whose pieces share no cache line with others, on either side: the
-// axis is long, or its elements are far apart. In a transposition, the axis along which the rows of
-// the source lie: these are read in one run.
+// The axis with the largest strides whose pieces share no cache line, on either side: the axis is
+// long, or its elements are far apart. In a transposition, the axis along which the rows of the
+// source lie: each row is read in one run.
 std::size_t axis_to_cut(const ConstView& x, const MutableView& out) {
   const auto reach = [&](std::size_t i) {
     const auto is_apart = [&](index_t stride, DType dtype) {
@@ -55,7 +55,8 @@ void run_copy(const ConstView& x, const MutableView& out) {
   const index_t n = out.extents[axis];
   const index_t cut = n >= kPiecesOfAxis * kCut ? kCut : 1;
   const index_t pieces = (n + cut - 1) / cut;
-  // Each cut of a transposition cuts the lines of its result: a few for each thread are enough.
+  // Each cut of a transposition splits cache lines of the result, so there are only a few pieces
+  // per thread.
   const index_t grain = std::max(kBytesOfPiece / std::max<index_t>(bytes / pieces, 1),
                                  pieces / (kPiecesOfThread * pool_threads()));
   parallel_ranges(pieces, grain, [&](index_t begin, index_t end) {

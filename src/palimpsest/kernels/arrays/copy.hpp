@@ -6,15 +6,15 @@
 
 namespace palimpsest {
 
-/// strided_copy on the threads of the pool.
+/// Copies like strided_copy, on the threads of the pool.
 ///
-/// Shapes   x has the extents of out, or broadcasts to them with stride 0 already in place
-/// Aliases  x and out are disjoint, or the very same elements
+/// Shapes   x has the extents of out; broadcasts have stride 0 already
+/// Aliases  x and out are disjoint, or identical
 /// Cost     one pass over memory
 void run_copy(const ConstView& x, const MutableView& out);
 
-/// Sets the size in bytes from which results are written past the caches, by this and by
-/// run_elementwise; 0: the machine's default. For tests: results do not depend on it.
+/// Sets the size in bytes from which run_copy and run_elementwise write results past the caches; 0:
+/// the machine's default. For tests: results do not depend on it.
 void stream_from(index_t bytes);
 
 }  // namespace palimpsest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices are checked while they are used: one that is out of range is taken for 0, and told in the
-// end.
+// Indices are checked during the loop: one that is out of range is replaced by 0 and reported at
+// the end.
 #include "palimpsest/kernels/arrays/csr.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline constexpr bool is_complex_type = false;
 template <class R>
 inline constexpr bool is_complex_type<std::complex<R>> = true;
 
-// The plain formulas; operators of std::complex would repair infinities.
+// The plain formulas: operators of std::complex would repair infinities.
 template <class R>
 R times(R a, R b) {
   return a * b;
@@ -63,7 +63,7 @@ struct Rows {
         n_rows(m.start.extents[0] - 1),
         n_columns(columns) {}
 
-  // The values of row r; none if they do not exist.
+  // The range of the values of row r; false if it exceeds the values.
   bool range(index_t r, index_t& first, index_t& last) const {
     first = start[r * start_step];
     last = start[(r + 1) * start_step];
@@ -79,7 +79,7 @@ struct Rows {
   }
   V value_at(index_t k) const { return values[k * value_step]; }
 
-  // Two sums, of every second term: an addition waits for the one before it.
+  // Even and odd terms have separate sums, so an addition does not wait for the previous one.
   bool multiply(const T* x, index_t x_step, T* y, index_t y_step, index_t begin,
                 index_t end) const {
     bool is_right = true;
@@ -110,7 +110,7 @@ struct Rows {
   }
 };
 
-// Batch elements of both vectors.
+// The loop over batch elements of both vectors.
 StridedLoop<2> batch_of(const ConstView& from, const MutableView& to) {
   StridedLoop<2> batch;
   batch.set_extents(from.extents.first(from.rank() - 1));

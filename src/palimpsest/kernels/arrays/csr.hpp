@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-/// A sparse matrix by rows: row r has the values start[r] .. start[r + 1] - 1, which stand in the
-/// columns of the same numbers. Columns are int32 or int64, starts int64; any strides.
+/// A sparse matrix by rows (CSR): row r has the values number start[r] .. start[r + 1] - 1, in the
+/// columns with the same numbers. Columns are int32 or int64, starts int64; any strides.
 struct SparseRows {
   ConstView values, column, start;
 };

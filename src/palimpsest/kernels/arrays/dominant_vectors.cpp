@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set. A group of points fills the lanes of a vector; every lane does
-// the same steps, so a result does not depend on the width of vectors but for when a group stops.
+// Compiled once per instruction set. A group of points fills the lanes of a vector. Every lane does
+// the same steps, so vector width affects a result only by when a group stops.
 #include "palimpsest/kernels/arrays/dominant_vectors.hpp"
 
 #include "palimpsest/copy/loop_targets.hpp"

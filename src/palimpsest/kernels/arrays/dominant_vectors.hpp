@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: eigenvectors of many small Hermitian matrices that a trigonometric polynomial gives.
+// Internal: eigenvectors of many small Hermitian matrices given by a trigonometric polynomial.
 #pragma once
 
 #include "palimpsest/base/dtype.hpp"
 
 namespace palimpsest {
 
-/// Points are padded to multiples of it.
+/// The number of points is padded to a multiple of this.
 inline constexpr index_t kPointLanes = 16;
 
 /// G(t) = sum over d = 1 - k .. k - 1 of c_d exp(i d t), n x n and Hermitian for each t. Elements
@@ -25,16 +25,16 @@ struct MatrixPolynomial {
 
 /// Unit vectors of n numbers for each of the points, element a of point j at [a points + j].
 struct DominantVectors {
-  float *re = nullptr, *im = nullptr;  ///< In: where to begin. Out: the eigenvector.
+  float *re = nullptr, *im = nullptr;  ///< in: start vectors; out: eigenvectors
   float* values = nullptr;             ///< the eigenvalue
   float* residuals = nullptr;          ///< |G s - e s|
-  /// The sum of the fourth powers of all eigenvalues, |G G|^2: a bound of those that are not found.
-  /// Null: it is not computed.
+  /// The sum of the fourth powers of all eigenvalues, |G G|^2: a bound for the eigenvalues that are
+  /// not computed. Null: not computed.
   float* fourth_powers = nullptr;
 };
 
-/// Power steps for every point, until all residuals of a group of points are below `tolerance` or
-/// `steps` are done. Points lie side by side in the lanes of a vector.
+/// Runs power iterations for every point until all residuals of a group of points are below
+/// `tolerance`, or `steps` times. Points lie side by side in the lanes of a vector.
 ///
 /// Aliases  work holds dominant_vectors_work(n) floats
 /// Cost     `points` (4 k + 4 steps) n^2 multiplications at most, and 2 n^3 for fourth_powers

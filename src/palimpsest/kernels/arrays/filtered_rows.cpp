@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Terms are added in the order of stencil.cpp: along the last axis tap after tap, else element
-// after element of the line.
+// Terms are added in the order of stencil.cpp: tap by tap along the last axis, else element by
+// element of the line.
 #include "palimpsest/kernels/arrays/filtered_rows.hpp"
 
 #include <utility>
@@ -10,12 +10,12 @@
 namespace palimpsest {
 namespace {
 
-// n adjacent results: sums of terms. The first two terms take one pass.
+// n adjacent results as sums of terms. The first two terms are added in one pass.
 template <class T>
 class Stretch {
  public:
   Stretch(T* to, index_t n) : to_(to), n_(n) {}
-  // Elements `step` bytes apart from x on, times the tap.
+  // Adds the tap times the elements at x, `step` bytes apart.
   void add(double tap, const std::byte* x, index_t step) {
     const Term term{static_cast<Real>(tap), x, step};
     if (n_terms_++ == 0) {
@@ -26,7 +26,7 @@ class Stretch {
       for_elements(term, [&](index_t l, T value) { to_[l] += term.tap * value; });
     }
   }
-  // After the last term.
+  // Called after the last term.
   void close() {
     if (n_terms_ == 0) std::fill_n(to_, n_, T(0));
     if (n_terms_ == 1) {
@@ -146,7 +146,7 @@ void FilteredRows::for_terms(index_t k, Body&& body) const {
   for (index_t i = line_.inner_end(); i < line_.count() && !is_plain; ++i) of_end(i);
 }
 
-// Results first, first + 1, ... of the line at x.
+// Computes results first, first + 1, ... of the line at x.
 template <class T>
 void FilteredRows::along(const std::byte* x, index_t first, index_t n, T* to) const {
   const index_t step = loop_.step(0, axis_), end = first + n;
@@ -167,7 +167,7 @@ void FilteredRows::along(const std::byte* x, index_t first, index_t n, T* to) co
   for (index_t k = until; k < end; ++k) one(k);
 }
 
-// Result `here` of n lines side by side; x points to the first line.
+// Computes result `here` of n lines side by side; x points to the first line.
 template <class T>
 void FilteredRows::across(const std::byte* x, index_t here, index_t n, T* to) const {
   const index_t step = loop_.step(0, axis_), aside = loop_.step(0, loop_.rank - 1);

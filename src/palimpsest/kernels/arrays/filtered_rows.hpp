@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the output of a stencil on an array, computed when it is read.
+// Internal: a virtual array, the output of a stencil, computed when it is read.
 #pragma once
 
 #include "palimpsest/kernels/arrays/stencil_line.hpp"
@@ -15,22 +15,22 @@ struct FilteredInput {
   friend bool operator==(const FilteredInput&, const FilteredInput&) = default;
 };
 
-/// The largest number of elements before and behind an element that a filter reads, in an array
-/// that is dense in row-major order. The edges are not periodic.
+/// The largest numbers of elements before and behind an element that a filter reads, in a dense
+/// row-major array. The edges are not periodic.
 struct FilterReach {
   index_t before = 0, behind = 0;
 };
 FilterReach reach_of(const FilteredInput& filter, std::span<const index_t> extents);
 
-/// The result of a stencil of step 1, or of its adjoint, as if it lay dense in row-major order.
-/// Holds no memory of its own.
+/// The result of a stencil of step 1, or of its adjoint, as a virtual array: dense, row-major,
+/// computed when read. Owns no memory.
 class FilteredRows {
  public:
   /// The stencil must outlive it.
   FilteredRows(const Stencil& stencil, bool is_adjoint, const ConstView& x);
-  /// Reads the array elsewhere.
+  /// Switches to another array of the same layout.
   void read_from(const std::byte* data) { loop_.data[0] = const_cast<std::byte*>(data); }
-  /// Writes elements first, first + 1, ... of all in row-major order, n of them, densely.
+  /// Writes n elements first, first + 1, ... (row-major numbers) densely to `to`.
   ///
   /// Math     bit for bit run_stencil, or run_stencil_adjoint, of x dense in row-major order
   void read(index_t first, index_t n, std::byte* to) const;
@@ -46,7 +46,7 @@ class FilteredRows {
   void for_ends(Body&& body) const;
   template <class Body>
   void for_terms(index_t k, Body&& body) const;
-  // The element that tap m of result k reads, where that is between the ends.
+  // The element that tap m of result k reads, if it lies within the ends.
   index_t element_of(index_t k, std::size_t m) const {
     const index_t shift = line_.offset() + static_cast<index_t>(m);
     return is_adjoint_ ? k - shift : k + shift;
@@ -57,7 +57,7 @@ class FilteredRows {
   DType dtype_;
   StridedLoop<1> loop_;
   int axis_ = 0;  // of the stencil in the loop
-  // Results of a line that have a term for each tap, and no others.
+  // Range of results in a line that have exactly one term per tap.
   index_t plain_begin_ = 0, plain_end_ = 0;
 };
 

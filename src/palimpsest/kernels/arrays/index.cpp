@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathers and scatters. Offsets of a tile of indices are computed once and used for a group of
-// batch elements. Batch elements that lie side by side on both sides are a row, which is taken at
-// once: 50,000 rows of 16 floats took 4.4 times as long element by element.
+// batch elements. Batch elements that are dense on both sides form a row, which is copied as a
+// whole: 50,000 rows of 16 floats took 4.4 times as long element by element.
 #include "palimpsest/kernels/arrays/index.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr index_t kTile = 512;
 constexpr int kMaxOperands = static_cast<int>(kMaxRank) + 1;
 constexpr index_t kBatchGroup = 16;
 constexpr index_t kRowPiece = 4096;       // elements of a row in one task
-constexpr index_t kTaskElements = 65536;  // of rows in one task, at most
+constexpr index_t kTaskElements = 65536;  // elements in one task, for rows
 
 std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
@@ -34,7 +34,7 @@ struct Access {
   int n_indices = 0;
   std::array<index_t, kMaxRank> sizes, steps;  // per indexed axis; steps in bytes
   index_t n_batch = 1, n_positions = 1;
-  index_t row = 1;  // elements; then n_batch counts rows
+  index_t row = 1;  // elements in a row; then n_batch counts rows
   std::byte *dense = nullptr, *indexed = nullptr;
   std::size_t item = 1;  // bytes
 };
@@ -78,7 +78,7 @@ Access make_access(const ConstView& dense, const ConstView& indexed,
     access.steps[i] = indexed.strides[n_batch_axes + i] * static_cast<index_t>(item);
   }
   access.n_positions = access.positions.count();
-  // Only neighbours are merged: scatters go through the positions in row-major order.
+  // Axes are merged but not reordered: scatters visit the positions in row-major order.
   access.positions.squeeze();
   access.positions.merge(0, access.positions.rank);
   return access;
@@ -118,8 +118,7 @@ void locate(const Access& access, index_t first, index_t last, Offsets& offsets)
   }
 }
 
-// One operation on the elements of a tile, or on rows of n elements. `dense` and `indexed` are
-// those of one batch element.
+// An operation on the elements of a tile, or on rows of n elements, for one batch element.
 using TileLoop = void (*)(std::byte* dense, std::byte* indexed, const Offsets& o, index_t n);
 
 template <class T>
@@ -172,7 +171,7 @@ void or_tile(std::byte* dense, std::byte* indexed, const Offsets& o, index_t n) 
   }
 }
 
-// Moving an element depends on its size only.
+// Moves depend only on the element size.
 #define PALIMPSEST_BY_SIZE(function, size)   \
   switch (size) {                            \
     case 1:                                  \
@@ -205,7 +204,7 @@ struct Range {
   index_t begin, end;
 };
 
-// Positions of batch elements, in order; of rows the columns.
+// Processes positions of batch elements in order; for rows, the given columns.
 void run_block(const Access& access, TileLoop loop, Range batch, Range positions, Range columns) {
   const auto item = static_cast<index_t>(access.item);
   Offsets offsets;
@@ -219,7 +218,7 @@ void run_block(const Access& access, TileLoop loop, Range batch, Range positions
   }
 }
 
-// All positions of elements [begin, end) of the batch, those of rows counted one by one.
+// Processes all positions of batch elements [begin, end); elements of rows are counted one by one.
 void run_elements(const Access& access, TileLoop loop, index_t begin, index_t end) {
   const Range all{0, access.n_positions};
   if (access.row == 1) return run_block(access, loop, {begin, end}, all, {0, 1});
@@ -239,7 +238,7 @@ void run_scatter(const ConstView& x, std::span<const ConstView> indices, const M
   }
   const Access access = make_access(x, y, indices);
   if (access.n_batch == 0 || access.n_positions == 0) return;
-  // Positions may meet in one element, batch elements never do.
+  // Several positions may write one element, several batch elements never do.
   parallel_ranges(access.n_batch * access.row, kParallelGrain / access.n_positions + 1,
                   [&](index_t begin, index_t end) { run_elements(access, loop, begin, end); });
 }

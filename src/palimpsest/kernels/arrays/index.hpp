@@ -10,7 +10,7 @@
 
 namespace palimpsest {
 
-/// Every index must lie in [-size, size).
+/// Checks that every index lies in [-size, size).
 /// DTypes   int64
 /// Errors   ValueError naming `who`, the first index out of range and the size
 void check_index_range(const ConstView& indices, index_t size, std::string_view who);
@@ -33,7 +33,7 @@ enum class ScatterStart : std::uint8_t { zero, keep };
 /// Shapes   x (b..., k...); y (b..., n_1, ..., n_D); else as run_gather
 void run_scatter_add(const ConstView& x, std::span<const ConstView> indices, const MutableView& y,
                      ScatterStart start);
-/// The same with assignment: of repeated indices the last wins.
+/// The same with assignment: of repeated indices the last one wins.
 void run_scatter_set(const ConstView& x, std::span<const ConstView> indices, const MutableView& y,
                      ScatterStart start);
 

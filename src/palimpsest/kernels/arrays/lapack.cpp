@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAPACK counts along columns: a row-major matrix is its transpose there, and a Hermitian one its
+// LAPACK is column-major: it sees a row-major matrix as its transpose, and a Hermitian one as its
 // complex conjugate.
 #include "palimpsest/kernels/arrays/lapack.hpp"
 
@@ -36,8 +36,8 @@ void dgemm_(const char* transa, const char* transb, const int* m, const int* n, 
 void zgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
             const Complex* alpha, const Complex* a, const int* lda, const Complex* b,
             const int* ldb, const Complex* beta, Complex* c, const int* ldc);
-// All that LAPACK asks of the Fortran runtime, which is not linked for it: a // b, cut or filled up
-// with blanks.
+// The only function of the Fortran runtime that LAPACK needs, since the runtime is not linked:
+// joins a and b, truncated or padded with blanks.
 void _gfortran_concat_string(std::size_t length, char* out, std::size_t a_length, const char* a,
                              std::size_t b_length, const char* b) {
   std::string both(a, a_length);
@@ -82,7 +82,8 @@ int size_of(index_t n) {
   throw InternalError("LAPACK counts to 2^31 - 1: got " + std::to_string(n));
 }
 
-// The vectors of the smaller side only; with length -1 the best length of work, in work[0].
+// Computes the vectors of the smaller side only; with length -1 the best length of work, in
+// work[0].
 template <class T>
 int gesdd(int m, int n, int k, T* a, double* s, T* u, T* vh, T* work, int length, double* reals,
           int* integers) {

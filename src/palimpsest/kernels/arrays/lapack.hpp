@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the door to LAPACK, in double precision.
+// Internal: the interface to LAPACK, in double precision.
 #pragma once
 
 #include <complex>

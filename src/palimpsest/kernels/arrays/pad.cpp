@@ -23,7 +23,7 @@ void narrow(const MutableView& y, std::byte*& data, Extents& extents, std::size_
 void run_pad(const ConstView& x, std::span<const index_t> before, const void* value,
              const MutableView& y) {
   assert(x.rank() == y.rank() && before.size() == y.rank());
-  // Fills the frame: a slab at either end of each axis. The rest inside shrinks to x.
+  // Fills the frame: a slab at either end of each axis. The rest shrinks down to x.
   auto* data = static_cast<std::byte*>(y.data);
   Extents extents(y.extents);
   for (std::size_t axis = 0; axis < y.rank(); ++axis) {
@@ -60,8 +60,8 @@ index_t source_of(PadRule rule, index_t i, index_t n) {
 
 namespace {
 
-// Calls f(border slab, slab of the centre that stands there) for every position of an axis outside
-// the centre. In front of the axis slabs are whole, behind it they are of the centre only.
+// Calls f(border slab, slab of the centre to copy there) for every position of an axis outside the
+// centre. Slabs cover the preceding axes fully, the following ones within the centre only.
 template <class F>
 void for_each_border_slab(std::byte* data, DType dtype, std::span<const index_t> extents,
                           std::span<const index_t> strides, std::span<const index_t> centre,

@@ -10,7 +10,7 @@
 
 namespace palimpsest {
 
-/// y = x at offset `before` per axis, and the element at `value`, which has y's dtype, around it.
+/// y = x at offset `before` per axis; other elements are those at `value`, which has y's dtype.
 ///
 /// Shapes   before + extents of x <= extents of y, per axis
 /// Aliases  disjoint
@@ -18,15 +18,15 @@ namespace palimpsest {
 void run_pad(const ConstView& x, std::span<const index_t> before, const void* value,
              const MutableView& y);
 
-/// The element of an array of n that stands at position i, which may lie outside.
+/// Source of an element at position i, which may lie outside an array of n elements.
 enum class PadRule : std::uint8_t {
-  edge,     // the nearest one
-  wrap,     // i modulo n
-  reflect,  // mirrored at the first and the last, which are not repeated
+  edge,     // the nearest element
+  wrap,     // element i modulo n
+  reflect,  // mirrored at the first and the last element, which are not repeated
 };
 index_t source_of(PadRule rule, index_t i, index_t n);
 
-/// y = x at offset `before` per axis, surrounded by elements of the rule.
+/// y = x at offset `before` per axis, other elements by the rule.
 ///
 /// Shapes   before + extents of x <= extents of y, per axis; no axis of x is empty
 /// Aliases  disjoint
@@ -34,7 +34,8 @@ index_t source_of(PadRule rule, index_t i, index_t n);
 void run_pad_around(const ConstView& x, std::span<const index_t> before, PadRule rule,
                     const MutableView& y);
 
-/// The adjoint: every element of y is the sum of all elements of w that run_pad_around makes of it.
+/// The adjoint: every element of y is the sum of all elements of w that run_pad_around copies from
+/// it.
 ///
 /// Shapes   as run_pad_around, w for its y and y for its x; one dtype
 /// Aliases  disjoint; `sum` adds two numbers of the dtype

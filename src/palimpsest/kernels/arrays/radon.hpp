@@ -22,7 +22,7 @@ struct RadonGeometry {
 /// Sums along rays, by linear interpolation within each row that a ray crosses, or within each
 /// column where it crosses more of those.
 ///
-/// Math     y[b, a, t] = w sum_i x[b, i, p_i], w = 1 / max(|cos a|, |sin a|) the way of the ray
+/// Math     y[b, a, t] = w sum_i x[b, i, p_i], w = 1 / max(|cos a|, |sin a|), the length of the ray
 ///          from one row to the next; x is linear between its elements and falls to 0 within one
 ///          pixel beyond its edges
 /// Shapes   x (b.., ny, nx), angles (a), y (b.., a, n_detectors)

@@ -10,9 +10,9 @@
 namespace palimpsest {
 namespace {
 
-constexpr index_t kGrain = 4096;  // numbers below which a second thread does not pay
+constexpr index_t kGrain = 4096;  // numbers per task: with fewer a second thread does not pay
 
-// Other seeds for other purposes: the bits of one are unrelated to those of the other.
+// Separate seeds for separate purposes: their bits are unrelated.
 constexpr std::uint64_t kChildSeed = 0x9E3779B97F4A7C15U, kChildStream = 0xBF58476D1CE4E5B9U,
                         kNextSeed = 0x94D049BB133111EBU, kNextStream = 0xD6E8FEB86659FD93U;
 
@@ -22,14 +22,14 @@ RandomKey derived(RandomKey key, std::uint64_t i, std::uint64_t seed_salt,
           random_bits({key.seed ^ stream_salt, key.stream}, i)};
 }
 
-// The upper half of a product of 128 bits.
+// The upper half of a 128-bit product.
 std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
   const std::uint64_t a0 = a & 0xFFFFFFFFU, a1 = a >> 32, b0 = b & 0xFFFFFFFFU, b1 = b >> 32;
   const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
   return a1 * b1 + (middle >> 32) + (((middle & 0xFFFFFFFFU) + a0 * b1) >> 32);
 }
 
-// out[i] = draw(i), cut to the size of an element.
+// Computes out[i] = draw(i), truncated to the element size.
 template <class T, class Draw>
 void fill_words(const MutableView& out, const Draw& draw) {
   StridedLoop<1> loop;
@@ -60,7 +60,7 @@ void fill_integers(const MutableView& out, const Draw& draw) {
   }
 }
 
-// Slabs along the first axis that has more than one element.
+// Cuts slabs along the first axis that has more than one element.
 void fill_numbers(RandomKind kind, RandomKey key, const MutableView& out) {
   const auto fill = kind == RandomKind::normal ? random_normal : random_uniform;
   std::size_t axis = 0;

@@ -19,10 +19,10 @@ constexpr bool kIsReal = std::is_floating_point_v<T>;
 template <class T>
 using Wide = std::conditional_t<kIsReal<T>, double, std::complex<double>>;
 
-// One matrix and its parts in double precision, without gaps.
+// Scratch: one dense matrix and its factors in double precision.
 template <class W>
 struct Work {
-  // At null: only to know the bytes.
+  // With `at` null only the size is computed.
   Work(index_t rows, index_t columns, std::byte* at) {
     const index_t k = std::min(rows, columns);
     const auto take = [&](std::size_t size) {
@@ -47,7 +47,7 @@ struct Work {
   std::size_t bytes = 0;
 };
 
-// The offset of matrix `number` of those in the leading axes.
+// The offset of matrix `number`, counted along the leading axes.
 index_t offset_of(const ConstView& v, index_t number, std::size_t n_leading) {
   index_t offset = 0;
   for (std::size_t axis = n_leading; axis-- > 0;) {

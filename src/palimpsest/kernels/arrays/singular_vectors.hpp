@@ -9,7 +9,7 @@
 
 namespace palimpsest {
 
-/// Scratch for matrices of these sides.
+/// Bytes of scratch for a matrix of these extents.
 std::size_t singular_vectors_scratch(DType dtype, index_t rows, index_t columns);
 
 /// a = u diag(s) vh for each matrix of the last two axes, in double precision. A matrix with an

@@ -3,7 +3,7 @@
 // instruction set; the best one is chosen when the program runs.
 //
 // Columns are padded to a power of two. Complex numbers stay pairs: rows are multiplied by the real
-// parts of a and by the imaginary ones, and the second sum is turned by a quarter in the end.
+// and by the imaginary parts of a in two sums, and the second sum is finally multiplied by i.
 #include "palimpsest/kernels/arrays/small_products.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of b that are not dense, conjugated, or shorter than kColumns.
+// Dense copies of rows of b that are strided, conjugated or shorter than kColumns.
 template <class R, int kParts, int kColumns>
 void pack_rows(const SmallProduct& s, const R* b, R* to) {
   for (index_t p = 0; p < s.k; ++p) {
@@ -102,8 +102,8 @@ void small_product(const SmallProduct& s, const std::byte* a_bytes, const std::b
     b = packed;
     step = kWidth;
   }
-  // Sums of several rows at a time do not wait for one another, and a row of b is read once. They
-  // take half of the registers.
+  // Independent sums of several rows avoid waiting, and a row of b is read once for all of them.
+  // They take half of the registers.
   constexpr index_t kSums = HWY_TARGET == HWY_AVX3 ? 16 : 8;
   constexpr auto kLanes = static_cast<index_t>(hn::MaxLanes(hn::CappedTag<R, kWidth>()));
   constexpr index_t kRows = std::clamp<index_t>(kSums * kLanes / (kParts * kWidth), 1, 4);

@@ -8,8 +8,8 @@
 
 namespace palimpsest {
 
-/// Most rows, columns and terms of a product that is computed here: a library spends longer on
-/// being called, and may wait for its lock.
+/// Maximum number of rows, columns and terms of a product that is computed here: a library call
+/// takes longer, and may wait for its lock.
 inline constexpr index_t kMostOfSmallProduct = 16;
 
 /// out[i, j] = sum over p of a[i, p] b[p, j], in the order of p; strides in elements.
@@ -19,12 +19,12 @@ struct SmallProduct {
   bool conj_a = false, conj_b = false;
 };
 
-/// One product: of a and b, disjoint from out.
+/// Computes one product of a and b; out is disjoint.
 using SmallProductLoop = void (*)(const SmallProduct& product, const std::byte* a,
                                   const std::byte* b, std::byte* out);
 
-/// The loop for such products. It may exchange the factors to make vectors of rows. float32,
-/// float64, complex64, complex128. All instruction sets give the same bits.
+/// Selects the loop for these products. It may exchange the factors to vectorize along rows.
+/// float32, float64, complex64, complex128. All instruction sets give the same bits.
 SmallProductLoop small_product_loop(SmallProduct& product, bool& exchanged, DType dtype);
 
 }  // namespace palimpsest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines along the axis are taken in bundles of neighbours along the last other axis, so that the
-// inner loop runs over memory in order; where the axis itself is the closest one in memory, a
-// bundle is one line, and the inner loop runs along it. A bundle belongs to one thread.
+// Lines along the axis are processed in bundles of neighbours along the last other axis, so the
+// inner loop runs over memory in order. If the axis itself has the smallest stride, a bundle is one
+// line, and the inner loop runs along it. A bundle belongs to one thread.
 #include "palimpsest/kernels/arrays/stencil.hpp"
 
 #include <algorithm>

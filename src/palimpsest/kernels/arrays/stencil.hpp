@@ -12,14 +12,14 @@ namespace PALIMPSEST_API palimpsest {
 
 /// Values of an array beyond its ends.
 enum class StencilEdge : std::uint8_t {
-  periodic,  // the array again and again
-  nearest,   // its first and last element
+  periodic,  // the array repeats
+  nearest,   // the first and the last element
   zero,
-  nearest_then_zero,  // its first element before it, zeros behind it
+  nearest_then_zero,  // the first element before the array, zeros behind it
   zero_then_nearest,
 };
 
-/// A filter along one axis, with every step-th result: real taps t.
+/// A filter with real taps t along one axis that keeps every step-th result.
 struct Stencil {
   std::size_t axis = 0;
   std::vector<double> taps;

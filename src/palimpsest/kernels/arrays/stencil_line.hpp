@@ -9,12 +9,12 @@
 
 namespace palimpsest {
 
-/// One line of `wide` elements and the one of `narrow` that a stencil makes of it.
+/// A line of `wide` elements and the line of `narrow` elements that a stencil computes from it.
 class StencilLine {
  public:
   StencilLine(const Stencil& stencil, index_t narrow, index_t wide, index_t start)
       : stencil_(&stencil), count_(narrow), wide_(wide), offset_(offset_of(stencil, wide, start)) {
-    // Results with all taps inside: step i + offset + m in 0..wide-1.
+    // Results with all taps inside: 0 <= step i + offset + m < wide.
     const index_t reach = offset_ + static_cast<index_t>(stencil.taps.size()) - 1;
     inner_begin_ = offset_ < 0 ? (-offset_ + stencil.step - 1) / stencil.step : 0;
     inner_end_ = reach < wide ? (wide - 1 - reach) / stencil.step + 1 : 0;
@@ -25,7 +25,7 @@ class StencilLine {
   const Stencil& stencil() const { return *stencil_; }
   index_t count() const { return count_; }
   index_t wide() const { return wide_; }
-  /// Result i reads element step i + offset + m by tap m, if it is one of these.
+  /// Tap m of result i reads element step i + offset + m, if that exists.
   index_t offset() const { return offset_; }
   index_t inner_begin() const { return inner_begin_; }
   index_t inner_end() const { return inner_end_; }
@@ -41,7 +41,7 @@ class StencilLine {
   }
 
  private:
-  // With a start: of the equivalent offsets, the one with the fewest results that wrap around.
+  // With a start: the equivalent offset with the fewest results that wrap around.
   static index_t offset_of(const Stencil& stencil, index_t n, index_t start) {
     if (start == 0 || n == 0) return stencil.offset;
     assert(stencil.edge == StencilEdge::periodic);
@@ -49,7 +49,7 @@ class StencilLine {
     return offset > n / 2 ? offset - n : offset;
   }
 
-  // Element j of the line; none is -1.
+  // Element j after applying the edge rule; -1: none.
   index_t within(index_t j) const {
     if (j >= 0 && j < wide_) return j;
     switch (stencil_->edge) {

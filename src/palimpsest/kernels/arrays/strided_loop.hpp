@@ -19,7 +19,7 @@ struct LoopAxis {
   std::array<index_t, N> steps;
 };
 
-/// Axes of a loop over up to N operands, outermost first. Holds no memory of its own.
+/// Nested axes over up to N operands, outermost first. Owns no memory.
 template <int N>
 struct StridedLoop {
   int n_operands = 0;
@@ -71,14 +71,14 @@ struct StridedLoop {
       }
     }
   }
-  /// Sorts axes [first, last) by descending `key(position)`; equal ones keep their order.
+  /// Sorts axes [first, last) by descending `key(position)`; stable.
   template <class Key>
   void sort(int first, int last, Key&& key) {
     for (int i = first + 1; i < last; ++i) {
       for (int j = i; j > first && key(j - 1) < key(j); --j) swap_axes(j - 1, j);
     }
   }
-  /// Makes one axis of neighbours in [first, last) that every operand walks evenly; returns the new
+  /// Merges neighbouring axes in [first, last) where all operands have even steps; returns the new
   /// end of the range.
   int merge(int first, int last) {
     int kept = first;
@@ -95,7 +95,7 @@ struct StridedLoop {
     rank -= last - kept;
     return kept;
   }
-  /// Offset of an operand for a flat index over axes [first, last), the last running fastest.
+  /// Offset of an operand for a row-major index over axes [first, last).
   index_t offset(int operand, int first, int last, index_t flat) const {
     index_t bytes = 0;
     for (int i = last - 1; i > first; --i) {
@@ -106,7 +106,7 @@ struct StridedLoop {
   }
 
  private:
-  // Copies only the used operands: an axis has room for many.
+  // Copies only the operands in use.
   void copy_axis(int from, int to) {
     if (from == to) return;
     at(to).extent = at(from).extent;
