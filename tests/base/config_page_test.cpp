@@ -26,7 +26,7 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-// What the parentheses of the expression match, everywhere in the text.
+// All matches of the first group of the expression in the text.
 std::vector<std::string> all_matches(const std::string& text, const std::string& expression) {
   const std::regex regex(expression);
   std::vector<std::string> found;

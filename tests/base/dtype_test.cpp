@@ -127,8 +127,8 @@ TEST(Promote, FollowsNumPy) {
   }
 }
 
-// Which types hold every value of the row's type: a stricter question than NumPy's "safe" casts,
-// which let int64 become float64.
+// The types that hold every value of the row's type. Stricter than NumPy's "safe" casts, which
+// allow int64 to float64.
 constexpr std::array<const char*, kDTypeCount> kExact = {
     "b1 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128",
     "i8 i16 i32 i64 f32 f64 c64 c128",

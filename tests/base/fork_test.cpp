@@ -16,7 +16,7 @@
 #include "support/in_child.hpp"
 
 #ifdef __SANITIZE_THREAD__
-// A child cannot join the threads of its parent, which are no leaks of its own.
+// A child cannot join the threads of its parent; they are not its leaks.
 extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
 #endif
@@ -26,7 +26,7 @@ namespace {
 
 using testing::in_child;
 
-// Threads that do something again and again while it lives.
+// Threads that repeat an action while the object lives.
 class Busy {
  public:
   template <class Work>

@@ -27,7 +27,7 @@ std::string logged(LogLevel threshold, LogLevel level, std::string_view text) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-// Messages of the test go to `sink`, and to standard error again at its end.
+// Redirects messages to `sink`, and back to standard error at its end.
 struct SinkScope {
   explicit SinkScope(LogSink sink) { set_log_sink(std::move(sink)); }
   ~SinkScope() { set_log_sink(nullptr); }
@@ -77,7 +77,7 @@ TEST(Log, ASinkCannotReplaceItself) {
   log(LogLevel::error, "text");
 }
 
-// Whoever replaces a sink may destroy what it refers to.
+// The caller that replaces a sink may destroy the objects it refers to.
 TEST(Log, NoThreadIsInASinkThatWasReplaced) {
   constexpr int kCalls = 300;
   std::atomic<bool> stop{false};

@@ -49,7 +49,7 @@ TEST(PerThread, ItOutlivesTheThreadLocalObjects) {
   EXPECT_EQ(gone, 1);
 }
 
-// As one part of the library uses another one while the thread ends.
+// A use of another part of the library while the thread ends.
 struct Late {
   ~Late() { of_this_thread<Counted>().n = 1; }
 };

@@ -12,7 +12,7 @@
 namespace palimpsest {
 namespace {
 
-// Addresses as an allocator gives them, and some that lie densely.
+// Addresses as an allocator returns them, and some dense ones.
 template <std::size_t N>
 std::array<int, N>& addresses() {
   static std::array<int, N> list{};

@@ -141,7 +141,8 @@ TEST(ToString, PrintsATuple) {
   EXPECT_EQ(to_string(Extents{3, -4}), "(3, -4)");
 }
 
-// The strides that reach the same elements in the same order, if there are any, by trying.
+// The strides that reach the same elements in the same order, found by trying; none if there are
+// none.
 std::optional<Strides> expected_view(const Extents& extents, const Strides& strides,
                                      const Extents& new_extents) {
   const std::vector<index_t> offsets = offsets_of(extents, strides);

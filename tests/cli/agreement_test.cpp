@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Help, completion and manual page are made of one table: they name the same commands and options.
+// Help, completion and manual page are generated from one table: they name the same commands and
+// options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +70,7 @@ TEST_F(Agreement, EveryOptionIsInHelpManualAndCompletion) {
   }
 }
 
-// A program that is not there ends with 127, which is no failure of what it would have checked.
+// A missing program exits with 127, which is not a failed check.
 int code_of(const std::string& command) {
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of `help bart` that reconstruct, against `pics` of BART itself, where it is installed.
+// The reconstructions of `help bart`, compared with `pics` of BART where it is installed.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -19,7 +19,7 @@ class FromPics : public BesideBart {
     bart("ecalib -O -m 1 full maps");
     measure("1", "ksp");
   }
-  /// Two thirds of the samples of the phantom, on another pattern for each seed.
+  /// Two thirds of the samples of the phantom; the pattern depends on the seed.
   void measure(const std::string& seed, const std::string& name) {
     bart("poisson -Y 64 -Z 64 -y 1.2 -z 1.2 -C 24 -s " + seed + " p");
     bart("reshape 7 64 64 1 p pattern");
@@ -69,7 +69,7 @@ TEST_F(FromPics, TIsTotalVariation) {
   EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 1e-3);
 }
 
-// BART adds up the parts of the gradient, and the rows of the second derivatives; here all of them
+// BART adds up the parts of the gradient and the rows of the second derivatives; here all of them
 // are joined.
 TEST_F(FromPics, GIsGeneralizedVariation) {
   bart("pics -S -R G:7:0:0.01 -i 300 ksp maps theirs");
@@ -77,14 +77,14 @@ TEST_F(FromPics, GIsGeneralizedVariation) {
   EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.03);
 }
 
-// Both are on their way: after 1,000 iterations they differ by 0.0036.
+// Neither has converged: after 1,000 iterations they differ by 0.0036.
 TEST_F(FromPics, PIsABall) {
   bart("pics -w 1 -P 100 -R T:7:0:1 -i 400 ksp maps theirs");
   recon("ksp", {"--reg", "ball:100", "--reg", "tv:1", "--iterations", "400", "--scale", "1"});
   EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.02);
 }
 
-// The scale of a series is that of its first frame there: it is given.
+// BART takes the scale of a series from its first frame, so it is given here.
 TEST_F(FromPics, TOfDimension10IsTemporal) {
   measure_series("10");
   bart("pics -S -w 1000 -R T:1024:0:0.01 -i 200 series maps theirs");
@@ -120,7 +120,7 @@ TEST_F(FromPics, TrajectoriesAndWeights) {
                                           "l2:0.01",      "--iterations",   "50"};
   recon("samples", words);
   EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.01);
-  // Its weights count twice: in the model and in the data.
+  // The weights of `pics` count twice: in the model and in the data.
   bart("rss 1 traj weights");
   bart("fmac weights weights squares");
   bart("pics -S -t traj -p weights -l2 -r 0.01 -i 50 samples maps theirs");

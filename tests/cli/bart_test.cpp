@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of `help bart` against BART itself, where it is installed.
+// The rows of `help bart`, compared with BART where it is installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST_F(FromBart, EcalibIsMaps) {
   ours({"maps", dir / "k.cfl", dir / "m.cfl", "--threshold", "0.001", "--crop", "0.8", "--kernel",
         "6", "--calibration", "24", "--sets", "1"});
   EXPECT_LT(nrmse("exact.cfl", "m.cfl"), 1e-4);
-  // Its power steps end early.
+  // BART's power iterations end early.
   EXPECT_LT(nrmse("usual.cfl", "m.cfl"), 0.02);
   bart("ecalib -O -r 24 -m 2 k two");
   ours({"maps", dir / "k.cfl", dir / "n.cfl", "--sets", "2"});
@@ -78,8 +78,8 @@ TEST_F(FromBart, CaldirIsMapsDirect) {
   bart("phantom -x 64 -k -s 4 k");
   bart("caldir 24 k theirs");
   ours({"maps", dir / "k.cfl", dir / "own.cfl", "--method", "direct", "--calibration", "24"});
-  // Where the middle lies off the middle of the block, BART moves it, which is a phase that all
-  // coils share.
+  // If the middle of k-space is not the middle of the block, BART shifts it, which is a phase
+  // common to all coils.
   const auto theirs = read_cfl(dir / "theirs").to_vector<Sample>();
   const auto own = read_cfl(dir / "own").to_vector<Sample>();
   ASSERT_EQ(theirs.size(), own.size());
@@ -93,7 +93,7 @@ TEST_F(FromBart, CaldirIsMapsDirect) {
   }
 }
 
-// Blocks of its method have 20 points.
+// BART's blocks have 20 points.
 TEST_F(FromBart, WalshIsMapsWalsh) {
   bart("phantom -x 64 -k -s 4 k");
   bart("walsh k covariance");
@@ -105,7 +105,7 @@ TEST_F(FromBart, WalshIsMapsWalsh) {
   const auto theirs = read_cfl(dir / "theirs").to_vector<Sample>();
   const auto own = read_cfl(dir / "own").to_vector<Sample>();
   ASSERT_EQ(theirs.size(), own.size());
-  // Of lines through the origin, weighted with the image.
+  // Factors of lines through the origin, weighted with the image.
   const std::size_t points = own.size() / 4;
   double sum = 0, weights = 0;
   for (std::size_t p = 0; p < points; ++p) {
@@ -163,7 +163,7 @@ TEST_F(FromBart, TrajIsTraj) {
     ASSERT_EQ(theirs.shape(), own.shape());
     EXPECT_TRUE(allclose(own, theirs, 1e-5, 1e-4)) << samples;
   }
-  // Its -x counts samples before oversampling.
+  // -x of `traj` counts samples before oversampling.
   bart("traj -r -x 64 -y 33 -o 2 t");
   ours({"traj", dir / "own.cfl", "--spokes", "33", "--samples", "128", "--oversampling", "2",
         "--convention", "bart"});
@@ -175,7 +175,7 @@ TEST_F(FromBart, NufftIsNufft) {
   bart("traj -r -x 64 -y 33 t");
   bart("nufft t p theirs");
   ours({"nufft", dir / "p.cfl", dir / "own.cfl", "--trajectory", dir / "t.cfl"});
-  // The kernel of BART is narrower than that of an accuracy of 1e-4.
+  // BART's kernel is narrower than that of an accuracy of 1e-4.
   EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.003);
   bart("nufft -a -d 64:64:1 t theirs a");
   ours({"nufft", dir / "theirs.cfl", dir / "own_a.cfl", "--trajectory", dir / "t.cfl", "--adjoint",
@@ -191,7 +191,8 @@ TEST_F(FromBart, PoissonAndUpatArePatterns) {
   bart("poisson -Y 64 -Z 64 -y 2 -z 2 -C 12 theirs");
   ours({"pattern", dir / "own.cfl", "--size", "64,64", "--acceleration", "4", "--center", "12"});
   EXPECT_EQ(read_cfl(dir / "own").shape(), read_cfl(dir / "theirs").shape());
-  // Its centre block has 2 c - 1 points from N/2 - c + 1 on: none that the lattice lacks for c = 1.
+  // BART's centre block has 2 c - 1 points from N/2 - c + 1 on: with c = 1 the lattice has all of
+  // them.
   bart("upat -Y 32 -Z 32 -y 2 -z 2 -c 1 lattice");
   ours({"pattern", dir / "u.cfl", "--kind", "caipi", "--size", "32,32", "--step", "2,2", "--center",
         "0"});
@@ -233,7 +234,7 @@ TEST_F(FromBart, NrmseIsCompare) {
   // Two lines: the factor, the error.
   const std::string out = read_file(dir / "out");
   const double theirs = std::stod(out.substr(out.find('\n') + 1));
-  // Theirs is relative to the scaled image, whose square is 1 - nrmse^2 of the reference's.
+  // BART's error is relative to the scaled image, whose square is 1 - nrmse^2 of the reference's.
   const double own = nrmse("p.cfl", "x.cfl");
   EXPECT_NEAR(own / std::sqrt(1 - own * own), theirs, 1e-4);
 }

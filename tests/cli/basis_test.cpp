@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recon --basis: images whose sums are the frames of a series.
+// recon --basis: the frames of a series are sums of the images.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class Basis : public ReconRuns {
     write_npy(dir / "spokes.npy", spokes);
     write_npy(dir / "t.npy", trajectory.view({kFrames * kSpokes, 2 * kColumns, 2}));
   }
-  // The head, brighter or darker from frame to frame, its halves differently so.
+  // The head with a brightness that changes from frame to frame, differently in its halves.
   static Tensor series() {
     const Tensor head = ellipse_image(modified_shepp_logan(), kRows, kColumns);
     Tensor result = Tensor::zeros({kFrames, kRows, kColumns}, DType::complex64);
@@ -102,7 +102,7 @@ TEST_F(Basis, TheImagesAreThoseOfTheLibrary) {
       const Tensor image = recon(is_curved ? on_spokes() : on_grid(), reg);
       EXPECT_EQ(image.shape(), (Extents{2, kRows, kColumns}));
       const double miss = difference(image, reconstruct(y, maps, sampling, how).image);
-      // Their bounds of the largest eigenvalue, and so their steps, differ along spokes.
+      // The bounds of the largest eigenvalue, and so the step sizes, differ along spokes.
       EXPECT_LT(miss, !is_curved ? 1e-4 : std::string(term).starts_with("l2") ? 1e-3 : 0.1);
       EXPECT_EQ(report.at("plan").at("solves"), 1);
       EXPECT_EQ(report.at("plan").at("frames_of_solve"), kFrames);
@@ -199,7 +199,7 @@ TEST_F(Basis, AStartAndACheckpointGoOn) {
   EXPECT_THAT(refusal(other, {"--start", dir / "start.npy"}), HasSubstr("[--start]"));
 }
 
-// Weights lie in memory once, and of a page what is held is counted: to the byte but for programs.
+// Announced peaks count weights once, and the HTML page: exact except for programs.
 TEST_F(Basis, WeightsAndPagesAreAnnouncedAsTheyAre) {
   write_npy(dir / "w.npy", Tensor::full<float>({kFrames * kSpokes, 2 * kColumns}, 0.5F));
   std::vector<std::string> spokes_alone = on_spokes();
@@ -228,7 +228,7 @@ TEST_F(Basis, BartsOrderIsReadAndWritten) {
   const Tensor written = read_cfl(dir / "x");
   EXPECT_EQ(written.shape(), (Extents{2, 1, 1, 1, 1, kRows, kColumns}));
   EXPECT_TRUE(equal(written.contiguous().view(expected.shape()), expected));
-  // One coefficient lacks its axis there.
+  // In BART one coefficient has no axis.
   const Tensor first = basis.narrow(1, 0, 1).to(DType::complex64).contiguous();
   write_cfl(dir / "b", first.view({kFrames, 1, 1, 1, 1, 1}));
   EXPECT_EQ(recon(on_grid("b.cfl")).shape(), (Extents{1, kRows, kColumns}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic series along golden-angle spokes, in as little memory as there is.
+// Dynamic series along golden-angle spokes, in the smallest possible memory.
 #include <cmath>
 #include <complex>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using Sample = std::complex<float>;
 
 constexpr index_t kFrames = 16, kCoils = 6, kN = 40, kSpokes = 9;
-// Of all coils and frames at once.
+// Bytes of all coils and frames.
 constexpr index_t kCoilStack = kFrames * kCoils * kN * kN * 8;
 
 class GoldenSeries : public ReconRuns {
@@ -90,7 +90,8 @@ TEST_F(GoldenSeries, EveryBudgetDownToTheSmallestGivesTheSameImages) {
   }
 }
 
-// Locations of the samples alone take a tenth of this small stack: kernels and coils do not count.
+// Locations of samples alone take a tenth of this small stack: it shows that kernels and coils are
+// not held.
 TEST_F(GoldenSeries, ASubspaceTakesAFractionOfTheCoilStack) {
   for (const char* term : {"l2:0.001", "llr(Nx=8,Ny=8;B):0.01,shift=none", "tv:0.01"}) {
     SCOPED_TRACE(term);
@@ -106,7 +107,7 @@ TEST_F(GoldenSeries, ASubspaceTakesAFractionOfTheCoilStack) {
   }
 }
 
-// Each has operators of its own, which are made while maps of the frame before are there.
+// Each frame has its own operators, which are made while maps of the frame before exist.
 TEST_F(GoldenSeries, FramesOneByOneFitInTheSmallestBudget) {
   write_npy(dir / "phase.npy", Tensor::ones({kN, kN}, DType::float32));
   write_npy(dir / "w.npy", Tensor::full<float>({kFrames * kSpokes, 2 * kN}, 0.5F));

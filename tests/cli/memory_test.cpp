@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconstruction on a number of bytes, announced before and measured after.
+// Reconstruction within a number of bytes, announced before and measured afterwards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST(ParseBytes, RefusesWhatIsNoNumberOfBytes) {
   }
 }
 
-// Bytes of files that this process has in memory, its code among them.
+// Resident bytes of files in this process, its code included.
 std::size_t resident_file_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t size = 0, resident = 0, shared = 0;
@@ -109,7 +109,7 @@ class Memory : public ::testing::Test {
     EXPECT_EQ(result.code, 0) << result.err;
     return Json::parse(result.out);
   }
-  // What the refusal of an impossible budget names.
+  // The smallest budget, as the refusal of an impossible one names it.
   index_t smallest() {
     const CommandResult refused =
         run({"recon", dir / "kspace.npy"}, {"--memory", "1k", "--save", dir / "refused.npy"});
@@ -118,7 +118,7 @@ class Memory : public ::testing::Test {
     EXPECT_THAT(refused.err, HasSubstr(before));
     return std::stoll(refused.err.substr(refused.err.find(before) + before.size()));
   }
-  // At least what was measured, and at most a twentieth more.
+  // At least the measured peak, and at most 5 % more.
   static void expect_announced(const Json& report) {
     const auto announced = report.at("announced_peak_bytes").get<double>();
     const auto measured = report.at("measured_peak_bytes").get<double>();
@@ -147,8 +147,8 @@ TEST_F(Memory, EveryBudgetIsAnnouncedKeptAndGivesTheSameImage) {
   }
 }
 
-// Wavelets of three dimensions tie the planes: the volume is one solve, cut into tiles of coils.
-// The smallest budget is 0.44 of the whole; of 48 x 64 x 64 points it is 0.39.
+// Wavelets in three dimensions couple the planes: the volume is one solve, cut into tiles of coils.
+// The smallest budget is 0.44 of the whole; for 48 x 64 x 64 points it is 0.39.
 TEST_F(Memory, AVolumeWithWaveletsFitsIntoPartOfItsMemory) {
   const std::vector<std::string> reg = {"--reg", "l1wav:0.01,shift=none"};
   const auto whole = plan(reg).at("announced_peak_bytes").get<index_t>();
@@ -221,7 +221,7 @@ TEST_F(Memory, EveryOutputIsWrittenWithABudgetAndWithout) {
   }
   EXPECT_EQ(run({"recon", dir / "kspace.npy"}, {"--memory", "1T", "--plan", dir / "p.xyz"}).code,
             2);
-  // A dry run writes what describes the plan.
+  // A dry run writes the files that describe the plan.
   const CommandResult dry =
       run({"recon", dir / "kspace.npy"}, {"--dry-run", "--plan", dir / "p.svg", "--report",
                                           dir / "p.json", "--save", dir / "none.npy"});
@@ -231,7 +231,7 @@ TEST_F(Memory, EveryOutputIsWrittenWithABudgetAndWithout) {
   EXPECT_EQ(read_file(dir / "none.npy"), "");
 }
 
-// One schema for all: what a plan says, a run says too.
+// One schema for all: a run reports the members of a plan.
 TEST_F(Memory, ReportsHaveTheSameMembersWithABudgetAndWithout) {
   const auto names_of = [](const Json& report) {
     std::vector<std::string> names;
@@ -243,7 +243,7 @@ TEST_F(Memory, ReportsHaveTheSameMembersWithABudgetAndWithout) {
   const Json large = recon("a.npy", 2 * whole), small = recon("b.npy", whole / 2);
   EXPECT_EQ(names_of(large), names_of(small));
   for (const std::string& name : names_of(planned)) {
-    // Of the run, which is given others.
+    // Members that differ because the run gets other options.
     if (name == "plan" || name == "tolerance" || name == "command") continue;
     EXPECT_EQ(large.at(name), planned.at(name)) << name;
   }

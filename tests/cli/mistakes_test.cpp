@@ -21,7 +21,7 @@ using Sample = std::complex<float>;
 struct Mistake {
   const char* what;
   std::vector<std::string> words;
-  /// What the message says.
+  /// A part of the message.
   const char* text;
   int code = 2;
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every option, and every pair of options, of every command: honoured, or refused by name.
 //
-// The options come from the command line's own definition; the table below says what to give each
-// of them. An option counts as honoured if the run with it differs from the run without it in what
-// is printed or written.
+// The options come from the command line's own definition; the table below has a value for each of
+// them. An option counts as honoured if it changes the printed or written output of a run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +26,7 @@ namespace {
 
 struct Outcome {
   int code = 0;
-  std::string text;  // all that was printed and written
+  std::string text;  // all printed and written text
   std::string error;
 };
 
@@ -80,7 +79,7 @@ class OptionPairs : public ::testing::Test {
     return outcome;
   }
 
-  // The words of some options and of what they need.
+  // The words of some options and of the options that they need.
   static std::vector<std::string> words_of(const CommandSamples& command,
                                            const std::vector<std::string>& options,
                                            const std::vector<std::string>& needs_of) {
@@ -102,7 +101,7 @@ class OptionPairs : public ::testing::Test {
     const Outcome both = run(command, given);
     if (both.code != 0) {
       EXPECT_EQ(both.code, 2) << both.error;
-      // One of the two, or what they need.
+      // The message names one of the two, or an option that they need.
       EXPECT_TRUE(std::any_of(given.begin(), given.end(), [&](const std::string& word) {
         return word.starts_with("--") && both.error.find(word) != std::string::npos;
       })) << both.error;
@@ -111,10 +110,10 @@ class OptionPairs : public ::testing::Test {
     for (const auto& [kept, left] : {std::pair(a, b), std::pair(b, a)}) {
       if (command.subsumed.contains({kept, left}) || command.invisible.contains(left)) continue;
       const std::vector<std::string> words = words_of(command, {kept}, {a, b});
-      // What the other one needs is honoured as an option of its own.
+      // An option that the other one needs is honoured as a separate option.
       if (std::find(words.begin(), words.end(), left) != words.end()) continue;
       const Outcome alone = run(command, words);
-      // Where the rest alone is refused, the option made the run possible.
+      // If the rest alone is refused, the option made the run possible.
       EXPECT_TRUE(alone.code != 0 || alone.text != both.text) << left << " is ignored";
     }
   }
@@ -127,7 +126,7 @@ class OptionPairs : public ::testing::Test {
 TEST_F(OptionPairs, EveryOptionHasASample) {
   CommandLine line("palimpsest", "", "");
   add_commands(line);
-  // Every figure of bench is measured; the others print texts.
+  // All figures of `bench` are measured; the others print texts.
   std::vector<std::string> names = {"bench", "completion", "help"};
   for (const CommandSamples& command : samples()) {
     names.push_back(command.name);
@@ -152,7 +151,7 @@ TEST_F(OptionPairs, EveryOptionIsHonoured) {
       EXPECT_TRUE(without.code != 0 || with.text != without.text)
           << command.name << " " << name << " is ignored";
       if (sample.also.empty()) continue;
-      // Without what it needs it is refused, or honoured all the same.
+      // Without the options that it needs it is refused, or honoured nevertheless.
       const Outcome bare = run(command, sample.words);
       if (bare.code != 0) {
         EXPECT_EQ(bare.code, 2) << bare.error;
@@ -171,7 +170,7 @@ TEST_F(OptionPairs, EveryPairIsHonouredOrRefusedByName) {
     const std::size_t step = testing::length_factor() > 1 ? 1 : command.common.empty() ? 8 : 24;
     for (auto a = command.options.begin(); a != command.options.end(); ++a) {
       for (auto b = std::next(a); b != command.options.end(); ++b) {
-        // What all of these have is the same code.
+        // Options that all of these commands share have the same code.
         const bool are_common =
             command.common.contains(a->first) && command.common.contains(b->first);
         if (are_common && command.name != "fft") continue;
@@ -182,7 +181,7 @@ TEST_F(OptionPairs, EveryPairIsHonouredOrRefusedByName) {
   EXPECT_GT(number, 100U);
 }
 
-// Each word that an option may be, beside each other option: every third, all in a long run.
+// Each value of an option with choices, beside each other option: every third, all in a long run.
 TEST_F(OptionPairs, EveryChoiceHonoursOrRefusesTheOtherOptions) {
   CommandLine line("palimpsest", "", "");
   add_commands(line);
@@ -222,7 +221,7 @@ TEST_F(OptionPairs, EveryChoiceHonoursOrRefusesTheOtherOptions) {
   EXPECT_GT(number, 100U);
 }
 
-// Two of every counter, each of them another image, with readouts of noise.
+// Two of every counter, each with its own image, and readouts of noise.
 RawScan several_images(const RawScan& one) {
   RawScan scan;
   scan.header = one.header;
@@ -273,7 +272,8 @@ void OptionPairs::make_inputs() {
   write_npy(dir / "t.npy", trajectory);
   write_npy(dir / "w.npy", density_compensation(trajectory, DensityMethod::analytic));
   write_file(dir / "config.json", "{\"lambda\": 0}");
-  // Every second line is missing outside of the center: whole data are solved in two iterations.
+  // Every second line is missing outside the centre: complete data would be solved in two
+  // iterations.
   Tensor plane = read_npy(dir / "k.npy").clone().unsqueeze(1);
   for (index_t line = 1; line < 32; line += 2) {
     if (line < 8 || line >= 24) plane.narrow(2, line, 1).fill(0);
@@ -333,7 +333,7 @@ CommandSamples OptionPairs::plan_samples() const {
   // Both give the same number.
   command.subsumed.insert({"--lambda", "--config"});
   command.subsumed.insert({"--config", "--lambda"});
-  // Which image it is does not show in its plan.
+  // The choice of the image does not change its plan.
   for (const char* option : {"--slice", "--contrast", "--phase", "--set"}) {
     command.invisible.insert(option);
   }
@@ -343,7 +343,7 @@ CommandSamples OptionPairs::plan_samples() const {
 CommandSamples OptionPairs::recon_samples() const {
   CommandSamples command = plan_samples();
   command.name = "recon";
-  // What ends a run in time, and what goes on from its state, changes nothing in the image.
+  // Limits of time and resumed runs do not change the image.
   command.invisible = {"--scratch", "--memory",  "--time-limit", "--every",
                        "--resume",  "--threads", "--place"};
   command.options.erase("--ranks");
@@ -365,7 +365,7 @@ CommandSamples OptionPairs::recon_samples() const {
        {"--dry-run", {{"--dry-run"}}}});
   command.usual.push_back({{"--save", dir / "usual.npy"}, {"--save"}});
   command.usual.push_back({{"--iterations", "2"}, {"--iterations", "--method"}});
-  // What has converged needs no checkpoint.
+  // A converged run needs no checkpoint.
   command.subsumed.insert({"--tolerance", "--checkpoint"});
   // The residual is small enough before the last iteration.
   command.subsumed.insert({"--tolerance", "--iterations"});

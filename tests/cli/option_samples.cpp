@@ -27,7 +27,7 @@ CommandSamples computing(const ScratchDirectory& dir, std::string name,
                          .options = std::move(options),
                          .invisible = {"--memory", "--threads", "--config"}};
   for (const auto& [option, sample] : common) command.common.insert(option);
-  // A dry run computes nothing, and says one line.
+  // A dry run computes nothing and prints one line.
   for (const auto& [option, sample] : command.options) {
     command.subsumed.insert({"--dry-run", option});
   }
@@ -122,7 +122,7 @@ CommandSamples of_nufft(const ScratchDirectory& dir) {
   command.usual = {{{"--trajectory", dir / "t.npy"}, {"--trajectory"}},
                    {{"--size", "32,32"}, {"--size"}},
                    {{"--adjoint"}, {"--adjoint", "--inverse"}}};
-  // Given as usual in the run without them.
+  // The run without them gives them as usual words.
   command.invisible.insert({"--trajectory", "--adjoint"});
   return command;
 }
@@ -158,7 +158,7 @@ std::vector<CommandSamples> step_samples(const ScratchDirectory& dir) {
                   {{"--save-covariance", dir / "c.npy"}, {"--noise", dir / "noise.npy"}}}}));
   all.back().usual = {
       {{"--noise", dir / "noise.npy"}, {"--noise", "--covariance", "--from-border"}}};
-  all.back().invisible.insert("--noise");  // given as usual in the run without it
+  all.back().invisible.insert("--noise");  // the run without it gives it as a usual word
   const std::vector<std::string> maps = {"--maps", dir / "maps.npy"};
   const std::vector<std::string> save_maps = {"--save-maps", dir / "m.npy"};
   all.push_back(computing(dir, "compress", {dir / "k.npy", dir / "o.npy"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of options give to each option of each command.
+// Values for each option of each command, for the tests of options.
 #pragma once
 
 #include <map>
@@ -12,11 +12,12 @@
 
 namespace palimpsest::cli {
 
-// One way to give an option. `also`: what it needs beside it, unless the other option gives that.
+// One way to give an option. `also`: options that it needs, unless the other option of the pair
+// includes them.
 struct Sample {
   std::vector<std::string> words;
   std::vector<std::string> also = {};
-  // In place of those of the command, and without its usual words.
+  // Replaces the arguments of the command and its usual words.
   std::vector<std::string> arguments = {};
 };
 
@@ -31,20 +32,20 @@ struct CommandSamples {
   std::vector<std::string> arguments;
   std::map<std::string, Sample> options;
   std::vector<Usual> usual = {};
-  // By the meaning of the first option the second has nothing to do.
+  // Pairs where the first option makes the second one superfluous.
   std::set<std::pair<std::string, std::string>> subsumed = {};
-  // Options whose effect is not in what is printed or written.
+  // Options that do not affect printed or written output.
   std::set<std::string> invisible = {};
-  // Those that all commands have that compute.
+  // Options that all computing commands share.
   std::set<std::string> common = {};
 };
 
-/// Those of a command that computes, with the options that all of these have.
+/// Samples of a command that computes, with the shared options.
 CommandSamples computing(const ScratchDirectory& dir, std::string name,
                          std::vector<std::string> arguments, std::map<std::string, Sample> options);
-/// Of the commands for single steps: those of option_samples.cpp and of all
-/// `CommandSamples samples_of_<name>(const ScratchDirectory& dir)` in the tests of commands. Writes
-/// their inputs, besides the arrays k.npy, maps.npy and image.npy of `dir`, which are there.
+/// Samples of the commands for single steps: those of option_samples.cpp and all `CommandSamples
+/// samples_of_<name>(const ScratchDirectory& dir)` in tests of commands. Writes their inputs; the
+/// arrays k.npy, maps.npy and image.npy of `dir` exist already.
 std::vector<CommandSamples> step_samples(const ScratchDirectory& dir);
 
 }  // namespace palimpsest::cli

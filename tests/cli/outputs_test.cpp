@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and standard output that a run writes: no input is overwritten, all appear or none, and
-// what cannot be written is exit code 1.
+// Files and standard output of a run: no input is overwritten, all appear or none, and failure to
+// write is exit code 1.
 #include "palimpsest/cli/outputs.hpp"
 
 #include <gmock/gmock.h>
@@ -208,7 +208,7 @@ TEST_F(OutputFiles, TooManyOpenFilesIsSaid) {
   for (const index_t n : {4, 5, 6, 7, 8}) {
     const CommandResult result = run_command({"info", dir / "s.h5"}, {.most_open_files = n});
     if (result.code == 0) continue;
-    // Where the loader lacks a file for a library, it is the loader that says so, by number.
+    // If a library file cannot be opened, the message comes from the loader and gives a number.
     EXPECT_THAT(result.err, AnyOf(HasSubstr("Too many open files"), HasSubstr("Error 24"))) << n;
     EXPECT_THAT(result.err, Not(HasSubstr("damaged"))) << n;
   }
@@ -252,7 +252,7 @@ TEST(Outputs, AllOfThemAppearOrNone) {
   {
     Outputs outputs;
     write_all(outputs);
-    // The third cannot get its name any more.
+    // The third file can no longer get its name.
     fs::create_directory(dir / "c.npy");
     EXPECT_THROW(outputs.commit(), IoError);
   }

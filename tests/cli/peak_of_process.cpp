@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// peak_of_process FILE COMMAND ARGUMENTS..: runs a command and writes the most bytes that it had in
-// memory to FILE. A small program of its own, since the system's maximum counts the starter, too.
+// peak_of_process FILE COMMAND ARGUMENTS..: runs a command and writes its peak resident set in
+// bytes to FILE. A separate small program, since the system's maximum includes the starting
+// process.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recon --phase: an image without the phase that a file has, which may be asked to be real.
+// recon --phase: an image without the phase given in a file; it may be constrained to be real.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -36,7 +36,7 @@ Tensor angles(const Extents& shape) {
   return result;
 }
 
-// Arrays (.., z, y, x) times exp(i phase), or the angles of other arrays before them.
+// Arrays (.., z, y, x) times exp(i phase); the phase repeats along leading axes.
 Tensor turned(const Tensor& array, const Tensor& phase) {
   Tensor result = array.contiguous().clone();
   auto* v = result.mutable_data<Sample>();
@@ -60,7 +60,7 @@ class Phase : public ReconRuns {
   std::vector<std::string> with_turned_maps() const {
     return {dir / "k.npy", "--maps", dir / "turned.npy"};
   }
-  // Lines above the middle are missing but for a few: the phase has to make up for them.
+  // Lines above the middle are missing except for a few: the phase must make up for them.
   static Tensor lines() {
     Tensor mask = Tensor::zeros({kRows, kColumns}, DType::bool_);
     mask.narrow(0, 0, 22).fill(true);
@@ -86,7 +86,7 @@ TEST_F(Phase, TheImageIsThatOfMapsWithThePhase) {
   EXPECT_LT(difference(recon(with_phase(), {"--method", "adjoint"}),
                        recon(with_turned_maps(), {"--method", "adjoint"})),
             1e-5);
-  // The maps that are written are those that were read.
+  // The written maps equal the given ones.
   recon(with_phase(), {"--save-maps", dir / "m.npy"});
   EXPECT_TRUE(equal(read_npy(dir / "m.npy"), maps));
 }
@@ -169,12 +169,12 @@ TEST_F(Phase, OfVolumesSlicesFramesAndSpokesTheyAreTheSame) {
   for (const char* term : {"l2:0.01", "tv(T):0.01", "ball:0.1"}) {
     std::vector<std::string> more = {"--trajectory", dir / "t.npy", "--frames",     "10",
                                      "--reg",        term,          "--iterations", "60"};
-    // Steps for each frequency are those of what the coils see.
+    // Step sizes for each frequency follow from the images that the coils see.
     EXPECT_LT(difference(recon(with_phase(), more), recon(with_turned_maps(), more)), 0.05) << term;
   }
 }
 
-// Readouts that are cut and rows that are cut: outside of the image the phase is 0.
+// Cropped readouts and rows: outside the image the phase is 0.
 TEST_F(Phase, IsThatOfTheWantedPart) {
   RawScanHeader header;
   header.n_coils = kCoils;

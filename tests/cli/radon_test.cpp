@@ -79,7 +79,7 @@ TEST_F(RadonCommand, ComputesWhatTheOperatorDoes) {
   EXPECT_TRUE(equal(read_npy(dir / "b.npy"), A.H()(read_npy(dir / "s.npy"))));
 }
 
-// A sphere's mean is what its filtered projections say, on whatever detector.
+// The mean of a sphere follows from its filtered projections, for every number of detectors.
 TEST_F(RadonCommand, FilteredSlicesHaveTheUnitsOfTheObject) {
   Tensor disk = Tensor::zeros({40, 40}, DType::float32);
   for (index_t i = 0; i < 40; ++i) {
@@ -172,7 +172,7 @@ TEST_F(RadonCommand, RefusesWhatIsWrong) {
 
 }  // namespace
 
-// Of a cube, which is slices, sinograms and projections.
+// Slices, sinograms and projections of a cube.
 CommandSamples samples_of_radon(const ScratchDirectory& dir) {
   write_npy(dir / "cube.npy", Tensor::random_uniform({12, 12, 12}, DType::float32, {3}));
   write_file(dir / "angles.tlt", "-60 -50 -40 -30 -20 -10 0 10 20 30 40 50\n");
@@ -190,7 +190,7 @@ CommandSamples samples_of_radon(const ScratchDirectory& dir) {
                                       {"--iterations", {{"--iterations", "3"}, {"--inverse"}}},
                                       {"--lambda", {{"--lambda", "0.1"}, {"--inverse"}}}});
   command.usual = {{{"--views", "12"}, {"--views", "--angles"}}};
-  command.invisible.insert("--views");  // given as usual in the run without it
+  command.invisible.insert("--views");  // the run without it gives it as a usual word
   return command;
 }
 

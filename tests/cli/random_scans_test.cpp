@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random scans: the announced number is kept, and the smallest budget that is named works.
+// Random scans: the announced peak is kept, and the smallest budget that is named works.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using testing::difference;
 
 using Sample = std::complex<float>;
 
-// A scan in a file, and how it is to be reconstructed.
+// A scan in a file, and the options of its reconstruction.
 class RandomScan {
  public:
   explicit RandomScan(std::uint64_t seed) : seed_(seed) {
@@ -46,7 +46,7 @@ class RandomScan {
     if (pick(4) == 0) options.virtual_coils = 1 + pick(coils_);
   }
 
-  // All that matters for a failure to be understood.
+  // A description, to understand a failure.
   std::string text() const {
     return "seed " + std::to_string(seed_) + ", " + options.kspace + " " + to_string(grid_) +
            ", columns " + std::to_string(columns_) + ", maps '" + options.maps + "', " +
@@ -98,15 +98,15 @@ class RandomScan {
   Tensor random(const Extents& shape, std::uint64_t stream) const {
     return Tensor::random_normal(shape, DType::complex64, {seed_, stream});
   }
-  // Every third row is left out, but for a dense centre.
+  // Omits every third row except in a dense centre.
   bool is_measured(index_t z, index_t y) const {
     const auto far = [](index_t i, index_t n) { return i < n / 2 - 6 || i > n / 2 + 6; };
     const bool is_centre =
         grid_[1] == 1 ? !far(y, grid_[2]) : !far(y, grid_[2]) && !far(z, grid_[1]);
     return is_centre || (z + y) % 3 > 0;
   }
-  // k-space of coils whose maps have few frequencies, so that they can be estimated: the sum of
-  // that of one image and of the same moved by a row.
+  // k-space of coils whose maps have few frequencies, so that the maps can be estimated: the image
+  // and the image shifted by a row, added.
   Tensor kspace() const {
     Tensor k = Tensor::empty(grid_, DType::complex64);
     const auto image = random({grid_[1], grid_[2] + 1, grid_[3]}, 2).to_vector<Sample>();

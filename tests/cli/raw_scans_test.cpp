@@ -174,7 +174,8 @@ TEST_F(RawScans, RepetitionsAreFramesOnRequestAndElseAveraged) {
   EXPECT_THAT(refused.err, HasSubstr("no dimension T in the image (Ny, Nx). Try --as"));
 }
 
-// Two courses in time, of which each slice has another one; every frame lacks lines of the others.
+// Two courses in time; each slice has a different second one, and every frame misses lines that
+// others have.
 TEST_F(RawScans, RepetitionsOfSlicesAreSumsOfFewImages) {
   constexpr index_t kFrames = 5;
   Tensor basis = Tensor::empty({kFrames, 2}, DType::float32);
@@ -189,7 +190,7 @@ TEST_F(RawScans, RepetitionsOfSlicesAreSumsOfFewImages) {
       append_lines(scan, k, r % 2, 2, {.slice = s, .repetition = r});
     }
   }
-  // Announced without the weights of the slice before.
+  // The announced peak does not include the weights of the slice before.
   recon(scan, {"--as", "T=repetition", "--reg", "tv(T):0.01", "--iterations", "2"});
   recon(scan, {"--as", "T=repetition", "--iterations", "2"});
   write_npy(dir / "basis.npy", basis);
@@ -271,7 +272,7 @@ TEST_F(RawScans, SpokesNeedNoOptions) {
   EXPECT_LT(error(phantom()), 0.15);
   recon(along(trajectory, phantom(), "radial"), {"--method", "adjoint"});
   EXPECT_GT(error(phantom()), 0.15);
-  // Coordinates as parts of k-space mean the same.
+  // Coordinates as fractions of k-space give the same result.
   RawScan parts = along(trajectory, phantom(), "radial");
   auto* c = parts.trajectory.mutable_data<float>();
   for (index_t i = 0; i < parts.trajectory.numel(); ++i) c[i] /= static_cast<float>(kN);
@@ -304,7 +305,7 @@ TEST_F(RawScans, GoldenAngleSpokesBecomeFrames) {
   const Json tied = recon(scan, {"--frames", "28/14", "--reg", "llr(Nx=8,Ny=8;T):0.005"});
   EXPECT_EQ(tied.at("plan").at("frames_of_solve"), 5);
   EXPECT_LT(error(phantom(), 2), 0.3);
-  // Steps for each frequency count in what is announced, tied and frame by frame.
+  // The announced peak includes step sizes for each frequency, for coupled and single frames.
   for (const char* term : {"tv(T):0.001", "tv:0.0005"}) {
     recon(scan, {"--frames", "28", "--reg", term});
     EXPECT_LT(error(phantom(), 1), 0.25) << term;

@@ -16,17 +16,18 @@ namespace palimpsest::cli {
 
 using Json = nlohmann::json;
 
-// Announced for numbers that compiled programs may keep.
+// Bytes allowed for numbers that compiled programs keep.
 constexpr double kProgramBytes = 2048;
 
-// Runs of `recon` in a folder of their own, of which each keeps what it announces.
+// Runs of `recon` in a separate folder; each must keep its announced peak.
 class ReconRuns : public ::testing::Test {
  protected:
   CommandResult run(std::vector<std::string> words, const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
     return run_command(words);
   }
-  // The image, and the report in `report`; announced is what is measured.
+  // Returns the image, and the report in `report`. Checks that the announced peak equals the
+  // measured one.
   Tensor recon(const std::vector<std::string>& given, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words = {"recon", "--save", dir / "o.npy", "--json"};
     words.insert(words.end(), given.begin(), given.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command on good input: from a simulated raw file to an image that is right.
+// The command on good input: from a simulated raw file to a correct image.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Over all points.
+// Compares over all points.
 Quality compared(const Tensor& reference, const Tensor& image) {
   return image_quality(reference, image, {.mask = Tensor::full<bool>(reference.shape(), true)});
 }
@@ -298,7 +298,7 @@ TEST_F(Recon, PhantomsHaveTheSizeThatWasAskedFor) {
   EXPECT_THAT(result.err, HasSubstr("--center"));
 }
 
-// The centre whose whole extent was accepted gave maps of zero, and a black image.
+// A centre was accepted by its full extent; it gave zero maps and a black image.
 TEST_F(Recon, ACentreTooSmallForCoilMapsIsRefused) {
   for (const char* center : {"8", "9", "10"}) {
     simulate({"--pattern", "random", "--acceleration", "3", "--center", center});
@@ -333,7 +333,7 @@ TEST_F(Recon, InfoListsWhatAScanHolds) {
   EXPECT_EQ(report.at("trajectory"), "cartesian");
 }
 
-// The first slice was reconstructed without a word.
+// Previously the first slice was reconstructed without a message.
 TEST_F(Recon, OfSeveralImagesOneMustBeNamed) {
   simulate({"--pattern", "full"});
   const RawScan one = read_ismrmrd(dir / "scan.h5");
@@ -382,7 +382,7 @@ TEST_F(Recon, WhatIsAveragedIsSaid) {
       HasSubstr("mean of 1 repetition and 2 averages\n"));
 }
 
-// Calibration lines of their own were dropped, and then missed.
+// Separate calibration lines were dropped, so maps could not be estimated.
 TEST_F(Recon, SeparateCalibrationLinesGiveTheCoilMaps) {
   simulate({"--noise", "0.001", "--pattern", "full"});
   const RawScan full = read_ismrmrd(dir / "scan.h5");
@@ -405,7 +405,7 @@ TEST_F(Recon, SeparateCalibrationLinesGiveTheCoilMaps) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("24 x 24 centre of separate calibration lines"));
   EXPECT_LT(nrmse(dir / "ref.npy", dir / "x.npy"), 0.03);
-  // The lines that are planned for are the bytes that are held.
+  // The announced bytes of sorted lines are the held bytes.
   const auto report = nlohmann::json::parse(run_command(with({"--json"})).out);
   EXPECT_LE(report.at("measured_peak_bytes"), report.at("announced_peak_bytes"));
   const index_t peak = report.at("announced_peak_bytes");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reconstruction has in memory, its code and libraries included, against what it announces.
+// The resident memory of a reconstruction, including code and libraries, compared with the
+// announced peak.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -15,8 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Code that runs, plans of libraries, stacks of threads: beyond what a process has that does
-// nothing.
+// Code that runs, plans of libraries, stacks of threads: additional to an idle process.
 constexpr index_t kOfTheProcess = 16 << 20;
 
 class ResidentMemory : public ::testing::Test {
@@ -63,7 +63,7 @@ class ResidentMemory : public ::testing::Test {
       EXPECT_LE(result.resident_bytes - empty, announced + kOfTheProcess)
           << ::testing::PrintToString(arguments) << " within " << budget << ": announced "
           << announced << ", resident " << result.resident_bytes << ", empty " << empty;
-      // What the report says of the process is what the system says.
+      // The process peak of the report equals the peak of the system.
       EXPECT_NEAR(report.at("process_peak_bytes").get<double>(),
                   static_cast<double>(result.resident_bytes), 4e6);
       std::printf("announced %lld, above an empty process %lld\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recon writes: images in all formats with their place, the page, the report and its schema.
+// Output of recon: images in all formats with their position, the page, the report and its schema.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -30,7 +30,7 @@ using testing::IsEmpty;
 using testing::Not;
 using Json = nlohmann::json;
 
-// What of the value is not as the schema says: the part of JSON Schema that docs/ uses.
+// The first violation of the schema by the value; covers the part of JSON Schema that docs/ uses.
 std::string violation(const Json& value, const Json& schema, const std::string& where = "$") {
   const auto is_type = [&](const std::string& type) {
     return (type == "integer" && value.is_number_integer()) ||
@@ -98,7 +98,7 @@ class Results : public testing::Test {
   }
   static void TearDownTestSuite() { delete folder_; }
 
-  // Two slices and two repetitions with directions that lie across all axes of the patient.
+  // Two slices and two repetitions with directions oblique to all axes of the patient.
   static RawScan oblique() {
     const RawScan one = read_ismrmrd(*folder_ / "scan.h5");
     RawScan scan;
@@ -304,7 +304,7 @@ TEST_F(Results, ATimeLimitWritesTheImageSoFarAndEndsWithCode3) {
   EXPECT_LT(report["iterations"], 1000000);
 }
 
-// Runs until the checkpoint is there, then interrupts; the exit code.
+// Runs until the checkpoint exists, then interrupts. Returns the exit code.
 int interrupted(const std::vector<std::string>& words, const std::string& checkpoint) {
   std::vector<std::string> all = words;
   all.insert(all.begin(), PALIMPSEST_COMMAND);

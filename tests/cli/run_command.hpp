@@ -13,7 +13,7 @@ struct CommandResult {
   /// Exit code; -1 when a signal ended the process.
   int code = 0;
   std::string out, err;
-  /// The most bytes that the process had in memory, if that was to be measured.
+  /// Peak resident set in bytes, if it was to be measured.
   index_t resident_bytes = 0;
 
   index_t error_lines() const;
@@ -22,16 +22,16 @@ struct CommandResult {
 struct RunOptions {
   /// Largest file that the command may write; 0: no limit.
   index_t largest_file_bytes = 0;
-  /// Permissions of directories hold for it, even when it runs as root.
+  /// The command obeys permissions of directories, even as root.
   bool obeys_permissions = false;
-  /// Where standard output goes instead of into the result; `closed`: nowhere, it is not open.
+  /// Where standard output goes instead of into the result; `closed`: it is closed.
   std::string standard_output = {};
   bool measures_memory = false;
   /// Most files that may be open at once; 0: no limit.
   index_t most_open_files = 0;
   /// TMPDIR of the command; empty: that of the test.
   std::string temporary_folder = {};
-  /// What happens while it runs: gets the number of its process.
+  /// Called while the command runs, with its process number.
   std::function<void(int process)> meanwhile = {};
 };
 
@@ -50,7 +50,7 @@ class ScratchDirectory {
 
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   const std::string& path() const { return path_; }
-  /// Names of what is in it, sorted.
+  /// Sorted names of the entries.
   std::vector<std::string> names() const;
 
  private:

@@ -46,7 +46,7 @@ class Steps : public testing::Test {
     EXPECT_THAT(result.err, HasSubstr(text)) << testing::PrintToString(words);
     EXPECT_EQ(dir.names(), before) << testing::PrintToString(words);
   }
-  // The peak that a run announces holds, and is no guess.
+  // The announced peak of a run is kept, and is at most `loosest` times the measured one.
   void expect_announced(std::vector<std::string> words, double loosest) {
     words.insert(words.end(), {"--report", dir / "peak.json"});
     run(words);

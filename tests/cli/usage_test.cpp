@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command says about itself and about wrong usage.
+// Help texts and version of the command, and its errors for wrong usage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recon with virtual coils, and with one side of k-space made up.
+// recon with virtual coils, and with one side of k-space estimated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

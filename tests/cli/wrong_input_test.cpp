@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command on bad input and bad outputs: an error that says what to do, an exit code, nothing
-// else.
+// The command on bad input and bad outputs: an error with a remedy, an exit code, nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -32,7 +31,7 @@ using Sample = std::complex<float>;
 
 class WrongInput : public testing::Test {
  protected:
-  // The run fails as it should: code, one or two lines, no new file.
+  // Expects a correct failure: exit code, one or two lines, no new file.
   void expect_refused(std::vector<std::string> arguments, int code, const std::string& text,
                       const RunOptions& options = {}) {
     const std::vector<std::string> before = dir.names();
@@ -41,13 +40,13 @@ class WrongInput : public testing::Test {
     EXPECT_EQ(result.code, code) << words << "\n" << result.err;
     EXPECT_THAT(result.err, HasSubstr(text)) << words;
     EXPECT_GE(result.error_lines(), 1) << words;
-    // The announcement of the peak is a line of its own.
+    // The announcement of the peak takes one more line.
     EXPECT_LE(result.error_lines(), result.err.starts_with("announced") ? 3 : 2) << result.err;
     EXPECT_THAT(result.err, Not(ContainsRegex("[^.][.][.][ \n]"))) << "a doubled full stop";
     EXPECT_THAT(result.err, Not(HasSubstr("] ["))) << "two names of one thing";
     EXPECT_EQ(dir.names(), before) << words;
   }
-  // Any refusal will do, but a refusal it must be.
+  // Expects a refusal of any kind.
   void expect_some_refusal(const std::vector<std::string>& arguments, const std::string& what) {
     const std::vector<std::string> before = dir.names();
     const CommandResult result = run_command(arguments);
@@ -176,7 +175,7 @@ TEST_F(WrongInput, SlicesThatAreNotThere) {
                  "expected 0 to 3 along z");
 }
 
-// The peak was announced first, and the message began with two names.
+// Previously the peak was announced first, and the message began with two names.
 TEST_F(WrongInput, ARawScanWithoutWhatIsAskedForIsRefusedFirst) {
   make_scan();
   const std::string scan = dir / "scan.h5";
@@ -193,7 +192,7 @@ TEST_F(WrongInput, ARawScanWithoutWhatIsAskedForIsRefusedFirst) {
   }
 }
 
-// Damaged copies of good files: cut short, and bytes changed where formats keep their structure.
+// Damaged copies of good files: truncated, and with changed bytes in the structure of the format.
 TEST_F(WrongInput, TruncatedFiles) {
   make_scan();
   write_npy(dir / "good.npy", random_kspace({4, 16, 16}));
@@ -256,7 +255,7 @@ TEST_F(WrongInput, ChangedBytesNeverCrash) {
   }
 }
 
-// Zeros without a place on the disk: looking at all of them leaves time to cut the file short.
+// A sparse file of zeros: reading all of it leaves time to truncate the file.
 TEST_F(WrongInput, AMappedFileThatBecomesShorterIsSaid) {
   const std::string path = dir / "k.npy";
   write_npy(path, Tensor::zeros({1, 1, 1}, DType::complex64));

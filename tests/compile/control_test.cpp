@@ -155,7 +155,7 @@ TEST_F(IfElseTest, HasDerivatives) {
                                                  V{10 * std::exp(1.0), 60 * std::exp(2.0)}));
 }
 
-// The same value, by a step that counts its runs; so does the step of its derivative.
+// Returns its input and counts runs; the step of its derivative counts too.
 class Probe final : public Op {
  public:
   Probe(std::string name, std::map<std::string, int>* runs) : name_(std::move(name)), runs_(runs) {}
@@ -185,7 +185,7 @@ struct LazyDerivatives : IfElseTest {
     return std::make_shared<Probe>(name, &runs)->make_node({&v, 1}).output(0);
   }
   using Runs = std::map<std::string, int>;
-  // Those of derivatives. Values that these need the extents of may run, too, in their branch.
+  // Counts of derivatives. Values may also run in their branch if derivatives need their extents.
   Runs derivatives() const {
     Runs result;
     for (const auto& [name, n] : runs) {
@@ -285,7 +285,7 @@ TEST_F(LazyDerivatives, OfSecondOrderAndForwards) {
   EXPECT_EQ(runs["d d then"], 1);
 }
 
-// What the other branch would have made is not looked at: no 0 times infinity.
+// The other branch is not evaluated: no 0 times infinity.
 TEST_F(LazyDerivatives, AreFiniteWhereTheOtherBranchesIsNot) {
   const Variable s = dscalar("s"), z = ops::ifelse(ops::gt(s, 0.0), ops::sqrt(s), s * 2.0);
   for (Mode mode : kModes) {
@@ -327,8 +327,8 @@ TEST_F(LazyDerivatives, InBodiesOfLoops) {
   EXPECT_EQ(runs["d else"], 1);
 }
 
-// Random programs of choices: derivatives agree with those of the same program written with
-// `where`, which computes everything.
+// Random programs with choices: derivatives agree with those of the same program with `where`,
+// which computes both branches.
 TEST_F(LazyDerivatives, AgreeWithThoseThatComputeBothBranches) {
   const Tensor small = Tensor::from(V{1, -2});
   for (unsigned seed = 1; seed <= 60; ++seed) {
@@ -412,7 +412,7 @@ TEST_F(IfElseTest, RefusesWhatDoesNotFit) {
   expect_error<ShapeError>([&] { ops::ifelse(c, three, four); }, "[ifelse] axis 0: extents differ");
 }
 
-// Programs of a few values, of which some are chosen by conditions on others, against the same
+// Programs of a few values, some of them chosen by conditions on others, compared with the same
 // arithmetic without a compiler.
 TEST(IfElseProgram, AgreesWithAnInterpreterInEveryMode) {
   for (unsigned seed = 1; seed <= 60; ++seed) {

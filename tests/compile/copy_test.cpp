@@ -82,7 +82,7 @@ TEST_F(CopyTest, DeletedUpdatesDisappearWithTheInputsThatOnlyTheyNeeded) {
   EXPECT_EQ(values(s.get_value()), (std::vector<double>{1, 2}));
 }
 
-// The step that computed the new value ran in the container; its pure twin must not.
+// The step that computed the new value worked in the container; its pure twin must not.
 TEST_F(CopyTest, DeletedUpdatesLeaveNoStepThatOverwritesTheContainer) {
   const Variable e = s.var() + x;
   const Function inplace = function({x}, {ops::sum(e), e * 2.0}, {.updates = {{s, e}}});
@@ -97,7 +97,7 @@ TEST_F(CopyTest, DeletedUpdatesLeaveNoStepThatOverwritesTheContainer) {
   EXPECT_EQ(values(s.get_value()), (std::vector<double>{2, 3}));
 }
 
-// A step that overwrites an argument may go on doing so.
+// A step that overwrites an argument may still do so.
 TEST_F(CopyTest, DeletedUpdatesLeaveArgumentsToTheStepsThatOverwriteThem) {
   const Function g = function({In(x, {.is_mutable = true})}, {ops::cumsum(x, 0)},
                               {.updates = {{s, s.var() + 1.0}}});

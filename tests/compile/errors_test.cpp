@@ -167,7 +167,7 @@ TEST_F(ErrorTest, ReplacementsWereBuiltWhereTheirOriginalsWere) {
   EXPECT_EQ(found->str(), where->str()) << f.dprint();
 }
 
-// A rewrite that puts two failing steps where there was one.
+// A rewrite that replaces a step by two failing ones.
 Mode failing_rewrite() {
   const NodeRewrite rewrite{
       "make_it_fail", [](const FunctionGraph&, const Apply& node) -> Replacements {
@@ -182,7 +182,7 @@ TEST_F(ErrorTest, ErrorOfANodeThatARewriteIntroducedNamesTheRewrite) {
   const auto call = [&] { f(vector_of({1, 2})); };
   expect_error<ValueError>(call, "introduced by the rewrite make_it_fail");
   EXPECT_EQ(text_of(call).find("built in"), std::string::npos);
-  // What a user built is from no rewrite.
+  // A user's node is from no rewrite.
   const Function plain = function({x}, hooked(x, [] { throw ValueError("no"); }));
   EXPECT_EQ(text_of([&] { plain(vector_of({1})); }).find("rewrite"), std::string::npos);
 }
@@ -199,7 +199,7 @@ TEST_F(ErrorTest, ReplacementTellsWhereTheOriginalWasBuilt) {
 }
 
 TEST_F(ErrorTest, LaterRewritesAreNamedInPlaceOfEarlierOnes) {
-  // Fused, then put in place: the step that runs is that of the last one.
+  // Fused, then put in place: the error names the last rewrite.
   const Variable v = ops::exp(ops::cumsum(x, 0) * 2.0);
   const Function f = function({x}, v);
   const Apply node = f.graph().outputs()[0].owner();
@@ -234,7 +234,7 @@ TEST_F(ErrorTest, ShapesThatARewriteGotWrongNameItToo) {
 }
 
 TEST_F(ErrorTest, OneSentOnceIsNotedOnce) {
-  // A function that is called inside of another one's step adds its own note.
+  // A function called within a step of another one adds its own note.
   const Function inner = function({x}, hooked(x, [] { throw ValueError("deep"); }));
   const Function outer = function({x}, hooked(
                                            x, [&] { inner(vector_of({1})); }, true, 1));

@@ -66,7 +66,7 @@ TEST_F(FunctionFileTest, ErrorsOfALoadedFunctionNameTheRewriteThatMadeTheirStep)
   }
 }
 
-// A loop that ends when it wants, with results of all steps and of the last one.
+// A loop that ends by a condition, with results of all steps and of the last one.
 TEST_F(FunctionFileTest, LoopsKeepWhatEndsThem) {
   const ops::LoopResult r = ops::loop(
       [](const std::vector<Variable>& v) -> std::vector<Variable> {
@@ -101,7 +101,7 @@ TEST_F(FunctionFileTest, PlansComeOutTheSame) {
   const Function f = function({x, y}, ops::roll(x * y, 1, 0) + ops::roll(x, 2, 0));
   const std::vector<TensorType> types(2, {DType::float64, {1000}, {}});
   Plan plan = f.plan(types);
-  plan.refused_in_place.clear();  // what compiling left alone is no part of the file
+  plan.refused_in_place.clear();  // refusals of the in-place pass are not saved
   EXPECT_EQ(round_trip(f).plan(types).to_string(), plan.to_string());
 }
 
@@ -248,7 +248,7 @@ TEST_F(FunctionFileTest, OpsAndTypesThatNobodyKnowsAreNamedWhenLoading) {
       "names an unknown type or device");
 }
 
-// A manifest that is changed and hashed anew: functions that can be called, or an error of files.
+// A manifest that is changed and hashed again gives a callable function or a file error.
 TEST_F(FunctionFileTest, DamageIsAFunctionOrAnError) {
   const Function f = function({In(x, {.is_mutable = true}), y},
                               {Out(ops::roll(x * y, 1, 0), {.borrow = true}), ops::sum(y)},
@@ -303,7 +303,7 @@ TEST_F(FunctionFileTest, AGraphIsSavedWithDestroyersAndProtection) {
   EXPECT_FALSE(loaded.is_protected(loaded.inputs()[0]));
   EXPECT_TRUE(loaded.is_overwritten_last(loaded.inputs()[0]));
   EXPECT_EQ(loaded.destroyers(loaded.inputs()[0]).size(), 1u);
-  // It is a graph as others: marks, edits, what it computes.
+  // A loaded graph has marks, edits and results like any other.
   const auto mark = loaded.checkpoint();
   loaded.replace(loaded.outputs()[1], ops::roll(loaded.inputs()[1], 2, 0));
   loaded.revert(mark);

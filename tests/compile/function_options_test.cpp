@@ -104,7 +104,7 @@ TEST_F(OptionsTest, UpdateOfAnotherTypeIsATypeError) {
   refused(ops::astype(s.var(), DType::float32));        // dtype
   refused(make_input({DType::float64, {2}, {}}, "v"));  // extent
   const SharedVariable open = shared(vector_of({1}), {.name = "s", .shape = std::nullopt});
-  const Variable one = make_input({DType::float64, {1}, {}}, "v");  // a 1 where it is free
+  const Variable one = make_input({DType::float64, {1}, {}}, "v");  // a 1 where it is open
   expect_error<TypeError>(
       [&] {
         function({one}, {}, {.updates = {{open, one}}});
@@ -119,7 +119,7 @@ TEST_F(OptionsTest, NumbersAndTensorsAsUpdatesBecomeConstants) {
   EXPECT_EQ(n.get_value().to_vector<double>(), (std::vector<double>{5, 6}));
 }
 
-// m, n with updates {s: 3} assigns 3; {s: s + 1} increments; {s: s + t} adds the other value.
+// With m, n: updates {s: 3} assign 3; {s: s + 1} increments; {s: s + t} adds the other value.
 TEST_F(OptionsTest, UpdatesAssignIncrementAndAdd) {
   const Variable m = make_input({DType::float64, {}, {}}, "m"),
                  n = make_input({DType::float64, {}, {}}, "n");
@@ -293,7 +293,7 @@ TEST_F(OptionsTest, InputThatOnlyAnUpdateOrAGivenNeedsIsUsed) {
 // -- accept_inplace ------------------------------------------------------------------------------
 
 struct InplaceTest : OptionsTest {
-  // x += y, as a user would write it.
+  // x += y, written by the user.
   Variable add_in_place() {
     const Variable sum = x + y;
     const OpPtr op = sum.owner().op().inplace_on_inputs(sum.owner(), {0});
@@ -353,7 +353,7 @@ TEST_F(OptionsTest, RewritesAreIncludedAndExcludedByTag) {
   EXPECT_EQ(function({x}, v, {.mode = Mode::fast_compile}).graph().node_count(), 1u);
 }
 
-// An op whose in-place variant cannot be asked for.
+// An op whose in-place variant throws.
 class Broken final : public Op {
  public:
   std::string name() const override { return "Broken"; }

@@ -148,7 +148,7 @@ TEST_F(FunctionTest, CallIntoADestinationOfTheRightLayoutAllocatesNoResult) {
 
 // -- shared variables and updates ----------------------------------------------------------------
 
-// A tensor of complex numbers starts at a whole one of them.
+// The data of a complex tensor start at a multiple of the element size.
 TEST_F(FunctionTest, AViewThatNoTensorCanShowIsCopied) {
   const Variable pairs = make_input({DType::float64, {2, 2}, {}}, "pairs");
   const Tensor whole = Tensor::from(std::vector<double>{0, 1, 2, 3, 4, 5});

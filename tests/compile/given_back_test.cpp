@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of calls whose results, borrowed ones too, come back as arguments, as
-// destinations and as values of shared variables. The model is plain arrays: it reads what the user
-// holds before a call and says what must be there afterwards, as if the call had copied everything.
+// Random programs of calls whose results, including borrowed ones, are passed again as arguments,
+// destinations and values of shared variables. The model is plain arrays: it reads the user's
+// tensors before a call and predicts them afterwards, as if the call had copied everything first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Vec read(const Tensor& t) {
 
 Tensor reversed(const Tensor& t) { return t(slice({}, {}, -1)); }
 
-// What a program reads: two arguments, then the shared variables.
+// The inputs of a program: two arguments, then the shared variables.
 using Roots = std::array<Vec, 2 + kStates>;
 
 // A value as a graph and as plain arithmetic.
@@ -86,7 +86,7 @@ struct Compiled {
   std::vector<bool> is_borrowed;
   std::array<bool, 2> is_lent;
   std::array<bool, kStates> is_known;  // reads or updates the shared variable
-  bool may_write_frames = true;        // may its borrowed results be written by their user?
+  bool may_write_frames = true;        // may the user write its borrowed results?
 };
 
 class Maker {
@@ -118,7 +118,7 @@ class Maker {
       if (!rng_.chance(35)) continue;
       made.updates[s] = any();
       options.updates.emplace_back(states_[s], made.updates[s]->v);
-      // An update by itself is none.
+      // An update to itself is not an update.
       if (made.updates[s]->v == states_[s].var()) made.updates[s].reset();
     }
     const Function f = function(ins, outs, options);
@@ -169,11 +169,11 @@ class Maker {
 
 // -- programs ------------------------------------------------------------------------------------
 
-// What the user holds.
+// A tensor that the user holds.
 struct Held {
   Tensor t;
   Vec value;
-  const Compiled* lender = nullptr;  // whose next call may change it; null: nobody's
+  const Compiled* lender = nullptr;  // its next call may change the tensor; null: none does
 };
 
 class Program {
@@ -202,7 +202,7 @@ class Program {
  private:
   static constexpr std::size_t kBase = 12;
 
-  // A tensor to give: fresh, held, part of an array, or the inside of a shared variable.
+  // A tensor to pass: new, held, part of an array, or the value of a shared variable.
   Tensor any_tensor() {
     Tensor t;
     switch (rng_.pick(6)) {
@@ -233,7 +233,7 @@ class Program {
     });
   }
 
-  // May be written: results that DebugMode keeps an eye on may not.
+  // A tensor that may be written: not a result that DebugMode watches.
   Tensor writable_tensor() {
     for (;;) {
       const Tensor t = any_tensor();
@@ -260,7 +260,7 @@ class Program {
         break;
       default:
         states_[s].set_value(t, {.borrow = true});
-        // What is lent in earnest is left alone from now on.
+        // A lent value is not used again.
         if (!is_own && shares_storage(t, states_[s].container().value())) forget(t);
     }
     model_[s] = value;
@@ -301,7 +301,7 @@ class Program {
     }
     read_again();
     for (std::size_t i = 0; i < results.size(); ++i) {
-      // A result may be an argument that is lent, and so be changed by whoever changes that.
+      // A result may be a lent argument, and so change with it.
       const bool is_argument =
           shares_storage(results[i], arguments[0]) || shares_storage(results[i], arguments[1]);
       if (!is_argument) keep(f, results[i], i);
@@ -317,8 +317,8 @@ class Program {
     return false;
   }
 
-  // What the user's memory and the shared variables will show. What a loan or a later call leaves
-  // open is read again, or forgotten.
+  // Predicts the user's memory and the shared variables. Values that a loan or a later call leaves
+  // open are read again, or forgotten.
   void note_effects(const Compiled& f, const std::array<Tensor, 2>& arguments,
                     const std::vector<Tensor>& outs, const std::vector<Vec>& expected,
                     const Roots& roots) {
@@ -354,7 +354,7 @@ class Program {
     });
   }
 
-  // Elements of `whole` that `part`, a view of it, will show.
+  // Writes the elements of `part`, a view of `whole`, to the model.
   static void write(Vec& model, const Tensor& whole, const Tensor& part, const Vec& values) {
     const auto* const first = whole.data<double>();
     for (std::size_t i = 0; i < kSize; ++i) {
@@ -406,7 +406,7 @@ class Program {
   std::vector<Held> held_;
   Tensor base_;
   std::vector<double> base_model_;
-  // For the call that runs.
+  // For the current call.
   std::vector<Held*> open_;
   std::array<bool, kStates> open_states_ = {};
   bool is_base_open_ = false;

@@ -57,7 +57,7 @@ TEST_F(InTest, ContainerAsValueMayBeOverriddenWhenItIsNotImplicit) {
   EXPECT_EQ(f(vector_of({0, 0})).tensor().to_vector<double>(), (std::vector<double>{1, 2}));
   EXPECT_EQ(f(vector_of({0, 0}), vector_of({7, 8})).tensor().to_vector<double>(),
             (std::vector<double>{7, 8}));
-  // The value passed was for one call.
+  // The passed value was for one call only.
   EXPECT_EQ(f(vector_of({0, 0})).tensor().to_vector<double>(), (std::vector<double>{1, 2}));
   EXPECT_EQ(s.get_value().to_vector<double>(), (std::vector<double>{1, 2}));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions whose graphs overwrite something: the worked examples of the specification that need a
-// run to be seen, and what users may write themselves.
+// Functions whose graphs overwrite inputs: the worked examples of the specification that need a
+// run, and in-place ops written by users.
 #include "palimpsest/ops/inplace.hpp"
 
 #include <gtest/gtest.h>
@@ -239,8 +239,8 @@ TEST_F(InplaceFunctions, WorkingOnAPartNeverRaisesThePeak) {
 
 // -- loops ---------------------------------------------------------------------------------------
 
-// The pullback of an op that overwrites is that of its pure twin. Where it would have to read what
-// is overwritten by then, compiling fails; it never reads the wrong value.
+// The pullback of an op that overwrites is that of its pure twin. If it needs a value that is
+// overwritten by then, compiling fails; it never reads a wrong value.
 TEST_F(InplaceFunctions, DerivativesOfOpsThatOverwriteAreThoseOfTheirPureTwins) {
   using Build = std::function<Variable(const Variable&, const Variable&)>;
   const std::vector<std::pair<Build, Build>> pairs{
@@ -321,7 +321,7 @@ TEST_F(InplaceFunctions, ALoopOverwritesTheSharedVariableThatItUpdates) {
   }
 }
 
-// A body's step that reads a sequence may not overwrite it; the report says in which loop that was.
+// A step of a body that reads a sequence may not overwrite it; the report names the loop.
 TEST_F(InplaceFunctions, RefusalsInBodiesOfLoopsAreReported) {
   const Variable rows = make_input({DType::float64, {3, 4}, {}}, "rows");
   const ops::LoopResult r =
@@ -335,8 +335,7 @@ TEST_F(InplaceFunctions, RefusalsInBodiesOfLoopsAreReported) {
   EXPECT_EQ(refusal.str().substr(0, 14), "Loop 0: CumSum");
 }
 
-// x' = x - v' with v' = 0.9 v + g, in one pass that writes both where they were, whichever is
-// first.
+// x' = x - v' with v' = 0.9 v + g, in one pass that writes both in place, in either order.
 TEST_F(InplaceFunctions, OneStepOverwritesAllSharedVariablesThatItUpdates) {
   for (const bool swapped : {false, true}) {
     SharedVariable speed = shared(Tensor::from(V{1, 2}), {.name = "v", .borrow = true});
@@ -378,8 +377,8 @@ TEST_F(InplaceFunctions, ALoopOverwritesATemporaryAndNothingElse) {
   EXPECT_EQ(values(stops(a).tensor()), (V{3, 1.5, 2, 2.5}));
 }
 
-// Results of a loop that are views of one another, or of a value from outside, are arrays of their
-// own around it.
+// Results of a loop that are views of one another, or of an outside value, are separate arrays
+// around it.
 TEST_F(InplaceFunctions, EveryResultOfALoopCountsOneIncrement) {
   const Variable m = make_input({DType::float64, {2, 2}, {}}, "m");
   const Variable fixed = ops::roll(m, 1, 0);

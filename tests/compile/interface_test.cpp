@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user writes without thinking: results, numbers, tensors and shared variables used as what
-// they stand for.
+// Convenient uses: results, numbers, tensors and shared variables in place of the values they
+// represent.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -56,7 +56,7 @@ TEST_F(InterfaceTest, AResultConvertsToWhatItIsUsedAs) {
   EXPECT_EQ(stream.str(), "tensor(6., dtype=float64, device=cpu)");
 }
 
-// The result is moved, so that nothing else has a handle on it.
+// The result is moved, so nothing else holds a handle on it.
 TEST_F(InterfaceTest, AResultIsExchangedWithoutAClone) {
   SharedVariable s = shared(a);
   const Function twice = function({x}, x * 2.0);
@@ -66,7 +66,7 @@ TEST_F(InterfaceTest, AResultIsExchangedWithoutAClone) {
   EXPECT_EQ(numbers(s.get_value()), (V{2, 4, 6}));
 }
 
-// A function whose outputs are a list of one gives one result all the same.
+// A function with a list of one output still gives one result.
 TEST_F(InterfaceTest, AListOfOneConvertsToo) {
   const Function f = function({x}, {ops::sum(x)});
   EXPECT_EQ(double(f(a)), 6.0);
@@ -121,7 +121,7 @@ TEST_F(InterfaceTest, TensorsAndNumbersMixWithVariables) {
   const Variable f32 = fvector("f32");
   EXPECT_EQ(ops::add(f32, 2.0).dtype(), DType::float32);
   EXPECT_EQ(ops::add(f32, Tensor::scalar(2.0)).dtype(), DType::float64);
-  // The constant is the tensor's value of now.
+  // The constant has the tensor's current value.
   Tensor later = b.clone();
   const Variable sum = x + later;
   later.fill(0.0);
@@ -151,7 +151,7 @@ template <class A, class B>
 concept CanCompare = requires(A a, B b) {
   a == b;
 };
-// Neither does what it looks like.
+// Neither would do what it seems to.
 static_assert(!CanAddTo<SharedVariable&, double>);
 static_assert(!CanCompare<Variable, Tensor>);
 static_assert(CanCompare<Variable, SharedVariable>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loop in functions, against the same body written out step by step.
+// loop in functions, compared with the same body unrolled.
 #include "palimpsest/ops/loop/loop.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ Tensor numbers(Extents shape, std::uint64_t seed) {
 
 constexpr Mode::Base kModes[] = {Mode::fast_run, Mode::fast_compile, Mode::no_rewrite};
 
-// What a loop of n steps computes, as a graph without one.
+// An unrolled loop of n steps, as a graph without a loop.
 struct Unrolled {
   std::vector<Variables> traces, mapped;  // rows
   Variables last;
@@ -39,7 +39,7 @@ struct Unrolled {
 
 Unrolled unroll(const ops::LoopBody& body, const ops::LoopOptions& options, index_t n) {
   Unrolled result;
-  std::vector<Variables> values;  // of each state, the rows of init first
+  std::vector<Variables> values;  // by state, the rows of init first
   for (const ops::LoopState& state : options.states) {
     const index_t rows = -*std::min_element(state.taps.begin(), state.taps.end());
     values.emplace_back();
@@ -75,7 +75,7 @@ Unrolled unroll(const ops::LoopBody& body, const ops::LoopOptions& options, inde
   return result;
 }
 
-// All results of the loop, and those of the same steps written out.
+// Compares all results of the loop with the unrolled steps.
 void expect_as_unrolled(const ops::LoopBody& body, const ops::LoopOptions& options, index_t n,
                         const Variables& inputs, const std::vector<Tensor>& arguments,
                         std::size_t n_mapped) {
@@ -93,7 +93,7 @@ void expect_as_unrolled(const ops::LoopBody& body, const ops::LoopOptions& optio
   for (std::size_t k = 0; k < n_mapped; ++k)
     compare(loop.mapped(k), ops::stack(expected.mapped[k]));
 
-  // A cost of all of them, and its derivatives of first and second order.
+  // A cost of all results, and its derivatives of first and second order.
   Variables above;
   for (std::size_t i = 0; i < got.size(); ++i) {
     above.push_back(constant(numbers({}, 50 + i)) * (wanted[i] + 1.0));
@@ -170,7 +170,7 @@ TEST(Loop, TapsOfSequencesAndStates) {
 TEST(Loop, SeveralStatesOfWhichSomeAreHandedOn) {
   const Variable a = input({2}, "a"), b = input({2}, "b"), m = input({2, 2}, "m");
   const ops::LoopBody body = [&](const Variables& v) -> Variables {
-    // The matrix is captured, twice the matrix does not depend on the steps.
+    // The matrix is captured; twice the matrix does not depend on the steps.
     return {v[1], ops::dot(m * 2.0, v[0]) + 0.1 * v[1]};
   };
   expect_as_unrolled(body, {.states = {a, b}, .n_steps = 5}, 5, {a, b, m},
@@ -321,7 +321,7 @@ TEST(LoopMemory, AStateOfWhichOnlyTheLastIsUsedTakesTwoBuffers) {
   EXPECT_NE(plan.to_string().find("Roll"), std::string::npos) << "steps of the body are listed";
 }
 
-// What a loop of a thousand numbers takes besides its result.
+// The arena bytes of a loop over a thousand numbers besides its result.
 index_t arena_of(const ops::LoopBody& body, std::size_t n_states = 1, std::size_t result = 0) {
   Variables inits;
   std::vector<ops::LoopState> states;
@@ -341,17 +341,17 @@ TEST(LoopMemory, AStateWhoseStepWorksInPlaceTakesOneBuffer) {
   EXPECT_EQ(arena_of([](const Variables& v) -> Variables { return {ops::cumsum(v[0])}; }), 0);
   EXPECT_EQ(arena_of([](const Variables& v) -> Variables { return {ops::exp(v[0] * 0.5) - 1.0}; }),
             0);
-  // A step in place and one that cannot be, in the other buffer and back.
+  // A step in place; and one that cannot be, which alternates with the other buffer.
   EXPECT_EQ(arena_of([](const Variables& v) -> Variables {
               return {ops::roll(ops::cumsum(v[0]), 1, 0)};
             }),
             8000);
-  // A result that is not dense is made apart and copied to the one place.
+  // A result that is not dense is computed elsewhere and copied to the one buffer.
   EXPECT_EQ(arena_of([](const Variables& v) -> Variables {
               return {ops::flip(ops::roll(v[0], 1, 0), {0})};
             }),
             8000);
-  // Of two states, one at a time.
+  // Of two states, one is computed at a time.
   EXPECT_EQ(arena_of(
                 [](const Variables& v) -> Variables {
                   return {ops::cumsum(v[0] + v[1]), ops::cumsum(v[1])};
@@ -372,7 +372,7 @@ TEST(LoopMemory, ALoopInPlaceOfItsInitTakesNoMemory) {
   EXPECT_EQ(s.container().value().raw_data(), memory);
 }
 
-// Every state is read by others while its own new value is computed, handed on, or shown.
+// Every state is read by others while its own new value is computed, passed on, or returned.
 TEST(LoopMemory, OverwrittenStatesAreReadBefore) {
   const Variable s = input({3}, "s"), u = input({3}, "u"), x = input({kUnknown, 3}, "x");
   const std::vector<std::pair<const char*, ops::LoopBody>> bodies{
@@ -426,7 +426,7 @@ TEST(LoopMemory, OverwrittenStatesAreReadBefore) {
       for (std::size_t k = 0; k < 3; ++k) {
         EXPECT_TRUE(allclose(got[k], want[k])) << name << " " << k;
       }
-      // Only one of them is wanted: the others have no history that keeps them.
+      // Only one of them is used: the others keep no history.
       EXPECT_TRUE(allclose(compiled(r.last(1), mode)(x0, s0, u0), want[1])) << name;
     }
   }
@@ -434,14 +434,14 @@ TEST(LoopMemory, OverwrittenStatesAreReadBefore) {
 
 TEST(LoopMemory, AStateIsOverwrittenForItsOwnNextValueOnly) {
   const Variable s = input({1000}, "s"), u = input({1000}, "u");
-  // The old s is free after exp; but that is mapped, and not what s becomes.
+  // The old s is free after exp; but that result is mapped, and is not the new s.
   const ops::LoopResult r = ops::loop(
       [](const Variables& v) -> Variables {
         return {ops::roll(v[1], 1, 0), v[1] + 1.0, ops::cumsum(v[0])};
       },
       {.states = {s, u}, .n_steps = 4});
   const Function f = function({s, u}, {r.last(0), r.mapped(0)});
-  // Here its next value is computed from what is mapped, and lies elsewhere.
+  // Here the new s is computed from the mapped result, and lies elsewhere.
   const ops::LoopResult t = ops::loop(
       [](const Variables& v) -> Variables {
         const Variable sums = ops::cumsum(v[0]);

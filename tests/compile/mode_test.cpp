@@ -33,7 +33,7 @@ struct ModeTest : ::testing::Test {
     for (const Apply& node : f.steps()) result.push_back(node.op().name());
     return result;
   }
-  // Sin(v) -> Cos(v), which is wrong and shows.
+  // Sin(v) -> Cos(v): wrong, to be detected.
   static NodeRewrite sin_to_cos() {
     return {"sin_to_cos", [](const FunctionGraph&, const Apply& node) -> Replacements {
               if (node.op().name() != "Sin") return {};
@@ -193,7 +193,7 @@ TEST_F(ModeTest, ModesThatLookAtCallsWorkOnAnyBase) {
                            "[MonitorMode] base: got a mode in which NanGuardMode looks");
 }
 
-// A rewrite that says it is exact is held to every bit.
+// A rewrite declared as exact must keep every bit.
 TEST_F(ModeTest, DebugModeHoldsExactRewritesToEveryBit) {
   const NodeRewrite nudge{"nudge", [](const FunctionGraph&, const Apply& node) -> Replacements {
                             if (node.op().name() != "Sin") return {};
@@ -207,7 +207,7 @@ TEST_F(ModeTest, DebugModeHoldsExactRewritesToEveryBit) {
   EXPECT_THROW(run({"exact"}), BadOptimization);
 }
 
-// Nothing is known of a replacement for a reason that is no rewrite's name.
+// A reason that is not the name of a rewrite implies nothing about the replacement.
 TEST_F(ModeTest, DebugModeAllowsRoundingForReasonsOfOnesOwn) {
   const Rewrite whole{"whole", 2, {"exact"}, [](FunctionGraph& graph, const RewriteHints&) {
                         const Variable old = graph.outputs()[0];

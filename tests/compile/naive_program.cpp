@@ -15,12 +15,12 @@ constexpr double kBound = 16;
 std::size_t count(const Extents& shape) { return static_cast<std::size_t>(element_count(shape)); }
 std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
-// Along one axis: first, step, number.
+// A range along one axis: first, step, number.
 struct Range {
   index_t first, step, n;
 };
 
-// Where the elements of a box of an array are, in row-major order of the box.
+// The positions of the elements of a box of an array, in row-major order of the box.
 std::vector<std::size_t> box(const Extents& shape, const std::vector<Range>& ranges) {
   std::vector<std::size_t> result{0};
   for (std::size_t k = 0; k < shape.size(); ++k) {
@@ -147,7 +147,7 @@ void NaiveProgram::choose_results() {
   for (std::size_t k = 0; k < shared_.size(); ++k) {
     const std::size_t state = inputs_.size() + k;
     if (!chance(75)) continue;
-    // What came last first, so that updates are long.
+    // The latest values first, so that updates are long.
     std::size_t value = state;
     for (std::size_t i = values_.size(); i-- > state + 1 && value == state;) {
       const bool fits = values_[state].v.type().is_super(values_[i].v.type());
@@ -334,7 +334,7 @@ void NaiveProgram::step_view(std::size_t a) {
   gather(a, ops::index(v, as_index(ranges)), extents_of(ranges), box(shape, ranges));
 }
 
-// A box of a is set to, or increased by, as big a box of what is often a itself.
+// Sets or increments a box of a by an equal box, often of a itself.
 void NaiveProgram::step_update(std::size_t a) {
   const Extents shape = values_[a].shape;
   std::vector<Range> target = everything(shape), source = target;
@@ -359,7 +359,7 @@ void NaiveProgram::step_update(std::size_t a) {
   update(a, given, v, box(shape, target), increase);
 }
 
-// Rows that are named by an array, which may name one twice.
+// Rows selected by an array, possibly twice.
 void NaiveProgram::step_points(std::size_t a) {
   const Extents shape = values_[a].shape;
   std::vector<index_t> rows;
@@ -457,7 +457,7 @@ void NaiveProgram::step_choice(std::size_t a) {
       });
 }
 
-// s = s / 2 + a some times, or the sums of the rows so far.
+// Repeats s = s / 2 + a, or the sums of the rows so far.
 void NaiveProgram::step_loop(std::size_t a) {
   if (values_[a].shape.size() == 2 && chance(50)) {
     const Extents shape = values_[a].shape;

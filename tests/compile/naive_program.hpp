@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small random programs, each as a graph and as plain loops over vectors that share nothing with
-// the library. All numbers are multiples of a power of 1/2 of few bits, so that sums and products
-// are exact in any order: whatever a mode does to a graph, its results are these, bit for bit.
+// the library. All numbers are multiples of a power of 1/2 with few bits, so sums and products are
+// exact in any order: every mode must give these results bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class NaiveProgram {
   bool is_lent(std::size_t input) const { return is_lent_[input]; }
   const Extents& shape_of_input(std::size_t input) const { return values_[input].shape; }
 
-  /// What a call gives for these inputs and states: the outputs; the states become the new ones.
+  /// Runs the plain loops: returns the outputs; `states` become the new ones.
   std::vector<Plain> run(const std::vector<Plain>& inputs, std::vector<Plain>& states) const;
 
   std::size_t pick(std::size_t n) { return random_() % n; }
@@ -75,11 +75,11 @@ class NaiveProgram {
   void step_loop(std::size_t a);
 
   std::size_t any() { return pick(values_.size()); }
-  /// Of this shape; `otherwise` if there is no other.
+  /// A value of the same shape; `otherwise` if there is none.
   std::size_t like(std::size_t otherwise);
 
   std::mt19937 random_;
-  bool known_;  // extents
+  bool known_;  // are extents known?
   std::vector<Value> values_;
   std::vector<In> inputs_;
   std::vector<bool> is_lent_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled = naive: random programs in every mode give what plain loops give that copy everything,
-// and leave alone what the user did not lend.
+// Random programs in every mode give the results of plain loops that copy everything, and leave
+// memory that the user did not lend unchanged.
 #include <gtest/gtest.h>
 
 #include "compile/naive_program.hpp"
@@ -16,12 +16,12 @@ constexpr int kShards = 10;
 constexpr int kProgramsPerShard = 10000;
 constexpr int kCalls = 2;
 
-// An argument, and the array of the user that it is a part of.
+// An argument, and the user's array that contains it.
 struct Argument {
   Tensor whole, before, view;
   bool is_lent = false;
 
-  // What surrounds it, and it itself unless it is lent, is as before.
+  // Are the surroundings unchanged, and the argument too unless it is lent?
   bool is_untouched() const {
     const auto without_view = [&](const Tensor& t) {
       Tensor copy = t.clone();
@@ -68,7 +68,7 @@ Argument argument_of(NaiveProgram& program, const Plain& value, bool is_lent) {
 
 class NaiveDifferential : public ::testing::TestWithParam<int> {};
 
-// A call of the function on values like these; false where something is not as it should be.
+// Calls the function on random values; false with a message if anything is wrong.
 ::testing::AssertionResult call_gives(NaiveProgram& program, const Function& f,
                                       const std::vector<Plain>& inputs,
                                       const std::vector<Plain>& results,
@@ -103,7 +103,7 @@ const std::vector<std::pair<const char*, Mode>>& modes() {
   return list;
 }
 
-// How often the programs had what they are about.
+// How often the programs covered each feature.
 struct Seen {
   int in_place = 0, views = 0, loops = 0, choices = 0, updates = 0;
   void add(const Function& f) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call on a warm frame takes nothing from the heap; bench/compile measures its time.
+// A call on a warm frame allocates nothing on the heap; bench/compile measures its time.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs: a function compiled with options drawn at random gives the values, and leaves
-// the memory of its user, as an interpreter does that copies everything.
+// Random programs: a function compiled with random options gives the values, and leaves the user's
+// memory, as an interpreter that copies everything does.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,7 +22,7 @@ constexpr int kPrograms = 10000;
 class Interpreter {
  public:
   void bind(const Variable& v, const Tensor& value) { values_[v.node()] = value.clone(); }
-  /// From now on `old` is what `with` is.
+  /// Replaces `old` by the value of `with` from now on.
   void replace(const Variable& old, const Variable& with) { values_[old.node()] = value_of(with); }
 
   Tensor value_of(const Variable& v) {
@@ -89,7 +89,7 @@ class Program {
     }
   }
 
-  // What was compiled, for whoever has to find out why it went wrong.
+  // A description of the function, to find the cause of a failure.
   std::string describe() const {
     std::string text = "n = " + std::to_string(n_) + "; lent:";
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -192,7 +192,7 @@ class Program {
     if (chance(10)) options_.mode = FastCompile().exact();
   }
 
-  // Something computed, or a shared variable, is replaced by what does not need it.
+  // A computed value or shared variable is replaced by one that does not depend on it.
   void choose_given() {
     const std::size_t first = inputs_.size();
     const std::size_t old = first + pick(values_.size() - first);
@@ -261,7 +261,7 @@ class Program {
       arguments.push_back(argument(arguments));
       given.push_back(!has_default_[i] || chance(50));
     }
-    // What the interpreter says, from copies taken before the call.
+    // The interpreter's results, from copies taken before the call.
     Interpreter interpreter;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       interpreter.bind(inputs_[i],
@@ -328,7 +328,7 @@ class Program {
     return result;
   }
 
-  // Arguments that are not lent, whatever they share memory with.
+  // Arguments that are not lent, whatever memory they share.
   std::vector<Tensor> unlent(const std::vector<Tensor>& arguments,
                              const std::vector<bool>& given) const {
     std::vector<Tensor> result;
@@ -338,7 +338,7 @@ class Program {
     return result;
   }
 
-  // All big arrays of the user, with zeros where an argument is lent.
+  // All arrays of the user, with zeros where an argument is lent.
   std::vector<Tensor> outside_of_loans(const std::vector<Tensor>& arguments) const {
     std::vector<Tensor> result;
     for (const Tensor& base : bases_) {
@@ -353,7 +353,7 @@ class Program {
     return result;
   }
 
-  // Containers that the function does not know and whose memory the user lent it as workspace.
+  // Containers that the function does not use and whose memory the user lent as workspace.
   std::vector<bool> containers_lent(const std::vector<Tensor>& arguments,
                                     const std::vector<bool>& given) const {
     const auto known = function_.shared_variables();
@@ -415,7 +415,7 @@ class Program {
     }
   }
 
-  // What the user does to a result reaches nothing.
+  // Writes of the user to a result must not reach anything else.
   void write_results(const std::vector<Tensor>& results, const std::vector<Tensor>& state) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (outs_[i].options.borrow || has_internal_overlap(results[i])) continue;
@@ -437,7 +437,7 @@ class Program {
   FunctionOptions options_;
   Function function_;
   std::vector<Tensor> bases_, lent_;
-  std::vector<std::pair<Tensor, Tensor>> clones_, kept_;  // with what they must show
+  std::vector<std::pair<Tensor, Tensor>> clones_, kept_;  // each with its expected value
 };
 
 TEST(RandomPrograms, GiveWhatAnInterpreterGivesThatCopiesEverything) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions in which elements decide extents: masks, loops that stop, branches that differ.
+// Functions whose extents depend on elements: masks, loops that stop, branches that differ.
 #include <gtest/gtest.h>
 
 #include "compile/hook_op.hpp"
@@ -343,7 +343,7 @@ TEST(ExtentsOfValues, AreSavedAndLoadedAndWorkInDebugMode) {
   EXPECT_EQ(values(function({n}, ops::zeros({n}) + 1.0, {.mode = DebugMode()})(2)), (V{1, 1}));
 }
 
-// A loop that is run step by step has bodies of which some steps work in place.
+// Some steps in the body of a loop that is run step by step work in place.
 TEST(LoopThatStops, OverwritesItsStateStepByStep) {
   const Variable s = input({50000}, "s");
   const ops::LoopResult r = ops::loop(

@@ -27,7 +27,7 @@ TEST(StreamedBytes, AreThoseThatOneStepReadsOfArguments) {
   EXPECT_EQ(streamed(ops::roll(x, 1, 0), false), 0);
 }
 
-// Bytes of files and shared memory that this process has in memory.
+// Resident bytes of files and shared memory of this process.
 index_t resident_file_bytes() {
   std::ifstream statm("/proc/self/statm");
   index_t size = 0, resident = 0, shared = 0;

@@ -104,7 +104,7 @@ TEST_F(TensorMathTest, NamesOfOpsMayBeVisibleToo) {
   EXPECT_EQ(numbers(function({x}, both::of(x, b))(a)), (V{147, 148, 149}));
 }
 
-// Next to a variable a tensor is a constant of a graph, next to a tensor it is not.
+// Next to a variable a tensor becomes a constant of a graph; next to a tensor there is no graph.
 TEST_F(TensorMathTest, VariablesMakeGraphs) {
   const Variable x = dvector("x");
   static_assert(std::is_same_v<decltype(x + a), Variable>);
@@ -130,7 +130,7 @@ TEST_F(TensorMathTest, AssignmentWritesIntoTheTensor) {
   t += t.flip(std::vector<index_t>{0});
   Tensor rising = Tensor::arange(5, DType::float64);
   Tensor later = rising(slice(1, 5));
-  later += rising(slice(0, 4));  // what overlaps is read before it is written
+  later += rising(slice(0, 4));  // overlapping elements are read before they are written
   EXPECT_EQ(numbers(rising), (V{0, 1, 3, 5, 7}));
   rising /= 2.0;
   EXPECT_EQ(numbers(later), (V{0.5, 1.5, 2.5, 3.5}));

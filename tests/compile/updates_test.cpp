@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of shared variables, and arguments that overlap. Storages, not only values.
+// Updates of shared variables, and arguments that overlap. Checks Storages, not only values.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"
@@ -37,7 +37,7 @@ struct UpdateTest : ::testing::Test {
 
 // -- rows ----------------------------------------------------------------------------------------
 
-// A is then B's value in the memory that B had, and the reverse.
+// A then has B's value in the memory of B, and the reverse.
 TEST_F(UpdateTest, ExchangedContainersExchangeTheirStorages) {
   const Storage of_a = storage(a), of_b = storage(b);
   const void *at_a = address(a), *at_b = address(b);
@@ -164,7 +164,7 @@ TEST_F(UpdateTest, UpdateThatWorksInPlaceRunsInItsOwnBuffer) {
   EXPECT_EQ(values(a), (std::vector<double>{5, 5}));
 }
 
-// What is computed in the container's own memory may be shown in another order.
+// A value computed in the container's own memory may have other strides.
 TEST_F(UpdateTest, UpdateInPlaceThatIsAViewWithOtherStridesIsTheNewValue) {
   SharedVariable m = shared(Tensor::from(std::vector<double>{1, 2, 3, 4}, Extents{2, 2}));
   const Storage own = m.container().value().storage();
@@ -178,8 +178,8 @@ TEST_F(UpdateTest, UpdateInPlaceThatIsAViewWithOtherStridesIsTheNewValue) {
   EXPECT_TRUE(m.container().value().storage().is(own));
 }
 
-// Of many in place, those whose memory a clone shares are replaced, and the clones keep what they
-// showed.
+// Of many updates in place, those whose memory a clone shares get new memory; the clones keep their
+// values.
 TEST_F(UpdateTest, OfManyInPlaceThoseThatAreSharedGetMemoryOfTheirOwn) {
   std::vector<SharedVariable> list;
   std::vector<Storage> own;
@@ -200,11 +200,11 @@ TEST_F(UpdateTest, OfManyInPlaceThoseThatAreSharedGetMemoryOfTheirOwn) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(values(list[static_cast<std::size_t>(i)]), (std::vector<double>{i + 2.0, 4}));
   }
-  // Given back as an argument, the memory of one of them is not written before it is read.
+  // If the memory of one of them is passed as an argument, it is not written before it is read.
   f(list[9].get_value({.borrow = true}));
   EXPECT_EQ(values(list[9]), (std::vector<double>{22, 8}));
   EXPECT_EQ(values(list[49]), (std::vector<double>{62, 8}));
-  // The same bytes, brought by somebody else.
+  // The same bytes, from another container.
   const Tensor inside = list[3].get_value({.borrow = true});
   f(Tensor::from_blob(const_cast<void*>(inside.raw_data()), DType::float64, {2}, {1}, {}, false));
   EXPECT_EQ(values(list[3]), (std::vector<double>{2 * (5 + 11.0), 16}));
@@ -266,8 +266,8 @@ TEST_F(UpdateTest, UpdateByItselfIsNoOperation) {
   EXPECT_EQ(a.version(), version);
 }
 
-// function({}, {}, {.updates = {{A, B}}}): different Storages, equal values, later writes do not
-// show.
+// function({}, {}, {.updates = {{A, B}}}): different Storages, equal values, later writes stay
+// separate.
 TEST_F(UpdateTest, ContainersStayIndependentThroughManyCalls) {
   const Function copy_b = function({}, {}, {.updates = {{a, b}}});
   const Function change_a = function({}, {}, {.updates = {{a, a.var() + 1.0}}});
@@ -300,7 +300,7 @@ struct OverlapTest : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
   Variable y = make_input({DType::float64, {kUnknown}, {}}, "y");
 
-  // f overwrites x while y is still to be read.
+  // f overwrites x before y is read.
   Function overwriting = function({In(x, {.is_mutable = true}), y}, {(x + y) * y});
 };
 
@@ -311,7 +311,7 @@ TEST_F(OverlapTest, LentArgumentThatAnotherOverlapsIsReplacedByACopy) {
   EXPECT_EQ(values(all_of_it), (std::vector<double>{0, 1, 2, 3}));
 }
 
-// Which functions compare at all: those with an overwritten input or container.
+// Only functions with an overwritten input or container compare memory.
 TEST_F(OverlapTest, FunctionsThatOverwriteNothingCopyNothing) {
   const Tensor a = Tensor::arange(4, DType::float64);
   const auto copied = [&](const Function& f) {

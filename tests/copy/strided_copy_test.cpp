@@ -30,7 +30,7 @@ index_t offset_of(index_t i, const Extents& extents, const Strides& strides) {
   return offset;
 }
 
-// Copies between two layouts and compares element by element; all else must stay untouched.
+// Copies between two layouts and compares element by element; all other bytes must stay unchanged.
 template <class From, class To>
 void check_layouts(const Extents& extents, const Strides& from, const Strides& to) {
   const ReachedRange reads = reached_range(extents, from), writes = reached_range(extents, to);
@@ -101,7 +101,7 @@ TEST(StridedCopy, WrapsWhatIsOutOfRange) {
   EXPECT_TRUE(std::isinf(converted<float>(1e300)));
 }
 
-// Rows are converted in pieces, some of which hold what does not fit.
+// Rows are converted in pieces; some pieces hold values that do not fit.
 template <class From, class To>
 void expect_rows_as_single_numbers() {
   const std::vector<double> values{0,        -0.5,   3.9,  -3.9,  127.5,  -129,    300,
@@ -122,7 +122,7 @@ void expect_rows_as_single_numbers() {
       for (std::size_t i = 0; i < n; ++i) {
         To alone{};
         strided_copy({&x[i], dtype_of<From>, {}, {}}, {&alone, dtype_of<To>, {}, {}});
-        // What fits the middle type is a plain cast.
+        // Values that fit the middle type are plain casts.
         if (std::abs(x[i]) < From{100}) {
           EXPECT_EQ(y[i], static_cast<To>(static_cast<int>(x[i])));
         }
