@@ -12,7 +12,7 @@
 
 namespace palimpsest::testing {
 
-// A sample, applied.
+// A sample applied to its inputs.
 struct Applied {
   std::string name;
   std::vector<Variable> variables;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of docs/inplace.md says what the ops of the registry declare. With
+// The table of docs/inplace.md agrees with the declarations of the registered ops. With
 // PALIMPSEST_WRITE_DOCS set it is written instead.
 #include <gtest/gtest.h>
 
@@ -18,19 +18,19 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Applied;
 
-// What the samples of one op show.
+// The properties of one op, collected from its samples.
 struct Row {
   std::set<int> views, overwrites, same;
   bool is_part = false, may_copy = false;
   bool writes_part = false, other_dtype = false;
 };
 
-// Does some view of an input show less than all of it, or can strides forbid it?
+// Does a view of an input show only a part of it, or can strides forbid it?
 void look_at_views(const Applied& a, Row& row) {
   const Op& op = a.node.op();
   for (const auto& [output, inputs] : op.view_map(a.node)) {
     row.views.insert(inputs.begin(), inputs.end());
-    if (inputs.size() > 1) continue;  // which one is decided when it runs
+    if (inputs.size() > 1) continue;  // the run decides which one
     const Tensor& t = a.values[static_cast<std::size_t>(*inputs.begin())];
     for (const Tensor& in : {t, testing::column_major(t), testing::with_gaps(t)}) {
       const auto layout = op.view_layout(a.node, output, {in.dtype(), in.shape(), in.strides(), 0});
@@ -88,7 +88,7 @@ std::string table() {
       look_at_variants(a, row);
     }
   }
-  std::map<std::string, std::string> names;  // of what is equal
+  std::map<std::string, std::string> names;  // by equal rows
   for (const auto& [name, row] : rows) {
     if (row.views.empty() && row.overwrites.empty()) continue;
     std::string& list = names[text_of(row)];

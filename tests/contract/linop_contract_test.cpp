@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator, its adjoint, its normal operator and its tiles are held to the laws, in four
-// dtypes, for odd and even sizes, with batch dimensions, alone and inside each container.
+// Every operator, its adjoint, normal operator and tiles obey the laws, in four dtypes, for odd and
+// even sizes, with batch dimensions, alone and in each container.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class LinopContract : public ::testing::TestWithParam<LinopSample> {
     return input_extents(GetParam().make(DType::complex128), GetParam().options);
   }
 
-  // With the sizes of its input recorded, which its adjoint may need.
+  // With recorded sizes of its input, which its adjoint may need.
   NamedLinop sized() const {
     NamedLinop A = GetParam().make(DType::complex128);
     DimMap missing;
@@ -65,7 +65,7 @@ TEST_P(LinopContract, HoldsForTheNormalOperator) {
   expect_holds(GetParam().make(DType::complex128).N(), {.extents = extents()}, DType::complex128);
 }
 
-// Result and input in one buffer, shifted against one another and backwards.
+// Result and input in one buffer, with an offset and reversed.
 TEST_P(LinopContract, WritesIntoMemoryThatMeetsItsInput) {
   const NamedLinop A = sized();
   const Extents own = extents(), image = output_of(A, own);
@@ -130,7 +130,7 @@ TEST_P(LinopContract, HoldsForTiles) {
 
 // -- inside containers ---------------------------------------------------------------------------
 
-// Each of them in one way, in long runs in all.
+// Each operator in one container, in long runs in all.
 bool is_long() { return std::getenv("PALIMPSEST_LONG") != nullptr; }
 
 TEST_P(LinopContract, HoldsInAChain) {
@@ -160,7 +160,7 @@ bool is_real_linear(const NamedLinop& A) {
   return A.type().real_linear || std::any_of(A.linops().begin(), A.linops().end(), is_real_linear);
 }
 
-// Along a dimension of which the size is known.
+// Along a dimension with a known size.
 TEST_P(LinopContract, HoldsWhenJoined) {
   const NamedLinop A = sized();
   const Extents own = extents();
@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(Operators, LinopContract, ::testing::ValuesIn(testing::
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(LinopContract, CoversEveryType) {
-  std::set<std::string> covered{"Normal"};  // of every sample without a better one
+  std::set<std::string> covered{"Normal"};  // of every sample without a simpler normal operator
   const std::function<void(const NamedLinop&)> visit = [&](const NamedLinop& A) {
     covered.insert(A.type().name);
     for (const NamedLinop& child : A.linops()) visit(child);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small instances of all operators, for the laws that each of them obeys.
+// Small instances of all operators for the contract tests.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace palimpsest::testing {
 
-/// An operator to be tested: made for a complex dtype, and what its random inputs look like.
+/// An operator to be tested, for a complex dtype, and the form of its random inputs.
 struct LinopSample {
   std::string name;
   std::function<NamedLinop(DType)> make;
   TestOptions options = {};
-  /// A(x) by a plain loop; null: tests/linop/ looks at values.
+  /// A(x) by a plain loop; null: values are tested in tests/linop/.
   std::function<Tensor(const Tensor& x)> expected = {};
 };
-/// With odd and even sizes, batch dimensions and ellipses, alone and in containers: those of
-/// linop_samples.cpp and of all `std::vector<LinopSample> <name>_samples()` of this folder.
+/// All samples: odd and even sizes, batch dimensions and ellipses, alone and in containers. From
+/// linop_samples.cpp and all `std::vector<LinopSample> <name>_samples()` of this folder.
 std::vector<LinopSample> linop_samples();
-/// The extents of an input, also for an operator that knows no sizes.
+/// The extents of an input, also for an operator without recorded sizes.
 Extents input_extents(const NamedLinop& A, const TestOptions& options);
 /// All `std::vector<testing::Refusal> <name>_refusals()` of this folder.
 std::vector<Refusal> linop_refusals();

@@ -53,7 +53,7 @@ TEST(OpContract, ShapesThatAreUnknownInTheGraphAreInferredAlike) {
       try {
         unknown = applied(entry, sample, false);
       } catch (const ShapeError& error) {
-        // Some ops want to know extents, and say so.
+        // Some ops need known extents and throw an error about it.
         EXPECT_NE(std::string(error.what()).find("Try specify_shape"), std::string::npos);
         continue;
       }
@@ -67,7 +67,7 @@ TEST(OpContract, AViewLiesWhereItSays) {
   int n_views = 0;
   for_each_sample([&](const Applied& a) {
     const AliasMap views = a.node.op().view_map(a.node);
-    if (views.empty() || views.at(0).size() > 1) return;  // which one is decided when it runs
+    if (views.empty() || views.at(0).size() > 1) return;  // the run decides which one
     ++n_views;
     ASSERT_EQ(views, (AliasMap{{0, {0}}}));
     const Tensor copy = run_op(a.node, a.values);
@@ -145,7 +145,7 @@ TEST(OpContract, InPlaceEqualsPure) {
       ASSERT_EQ(destroyed.size(), 1U);
       const auto& [out, overwritten] = *destroyed.begin();
       EXPECT_EQ(overwritten, std::set<int>{i});
-      // Of several arrays any one may lie there.
+      // The result may lie on any of several arrays.
       EXPECT_TRUE(out == 0 || node.output(static_cast<std::size_t>(out)).rank() > 0);
       EXPECT_TRUE(in_place->view_map(node).empty());
       EXPECT_EQ(node.output(0).type(), a.node.output(0).type());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op of the registry, on its samples, in DebugMode with all destination patterns: what it
-// declares is what it does, whatever the layout of its inputs and the number of threads.
+// Every op of the registry, on its samples, in DebugMode with all destination patterns:
+// declarations are true for every layout of inputs and number of threads.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -17,12 +17,12 @@ namespace {
 using testing::applied;
 using testing::Applied;
 
-// Samples reach the ends of domains, such as the logarithm of 0.
+// Finite checks are off: samples reach the ends of domains, such as the logarithm of 0.
 DebugOptions everything() {
   return {.patience = 1, .check_finite = false, .preallocated = {"ALL"}, .threads = {2, 7}};
 }
 
-// Inputs of the node that a caller gives, and their values.
+// Variable inputs of the node, and their values.
 struct Arguments {
   std::vector<In> inputs;
   std::vector<Tensor> values;
@@ -60,13 +60,13 @@ void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 // -- layouts -------------------------------------------------------------------------------------
 
-// One row, shown everywhere.
+// One row, broadcast over all.
 Tensor broadcast(const Tensor& t) {
   if (t.rank() == 0 || t.shape(0) < 2) return t;
   return t.narrow(0, 0, 1).expand(t.shape());
 }
 
-// The data does not start where an allocation does.
+// Data that do not start at the start of an allocation.
 Tensor unaligned(const Tensor& t) {
   Tensor whole = Tensor::empty({t.numel() + 1}, t.dtype());
   Tensor part = whole(slice(1, {})).view(t.shape());
@@ -95,7 +95,7 @@ constexpr Relaying kLayouts[] = {
     {"of overlapping rows", windows, false},
 };
 
-// Their last input is an order of points, made for the values of another one.
+// Their last input is an order of points, which depends on the values of another input.
 bool takes_any_values(std::string_view op) {
   return op != "Interpolate" && op != "InterpolateAdjoint";
 }
@@ -122,7 +122,7 @@ std::vector<Tensor> views_of_one_buffer(const std::vector<Tensor>& values) {
 
 constexpr int kShards = 6;
 
-// The samples are dealt out to several cases, which ctest runs at once.
+// The samples are divided into several cases, which ctest runs in parallel.
 class OpDebug : public ::testing::TestWithParam<int> {
  protected:
   template <class Law>
@@ -177,7 +177,7 @@ TEST_P(OpDebug, WhateverTheLayoutOfTheirInputs) {
   });
 }
 
-// Where nothing reorders arithmetic, bits depend on values alone.
+// In modes that do not reorder arithmetic, bits depend on values alone.
 TEST_P(OpDebug, ExactModesGiveTheSameBitsWhateverTheLayout) {
   for_each_sample([](const ops::OpEntry& entry, const ops::OpSample& sample) {
     const Applied a = applied(entry, sample);
@@ -272,7 +272,7 @@ class GraphAround {
     return extents;
   }
 
-  // The mean with another value of its type: nothing grows without bound.
+  // The mean with another value of its type, so that values stay bounded.
   Variable combined(const Variable& v) {
     const Variable w = any();
     if (!(v.type() == w.type()) || !is_inexact(v.dtype())) return v.copy();
@@ -307,7 +307,7 @@ TEST_P(OpDebug, GraphsAroundThemAreCompiledRightly) {
 
 // -- sizes and wrong inputs ----------------------------------------------------------------------
 
-// The sample with every axis of every input cut to `n`; what that makes illegal says so.
+// The sample with every axis of every input cut to `n`. If this is invalid, an error is thrown.
 TEST_P(OpDebug, ArraysOfNoneAndOfOneElementAreInferredAsTheyAre) {
   const DebugOptions debug{.patience = 1, .check_finite = false};
   int legal = 0;

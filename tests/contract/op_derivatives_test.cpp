@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of derivatives that every op of the registry obeys, on its samples.
+// The laws of derivatives for every op of the registry, on its samples.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -47,7 +47,7 @@ Tensor scaled(std::complex<double> s, const Tensor& t) {
 
 bool is_double(DType dtype) { return is_inexact(dtype) && real_of(dtype) == DType::float64; }
 
-// Values for whatever a derivative of the node is computed from: its inputs and its output.
+// Values for all variables that a derivative of the node may use: inputs and output.
 testing::Bindings bindings_of(const Applied& a) {
   testing::Bindings result{{a.node.output(0), run_op(a.node, a.values)}};
   for (std::size_t i = 0; i < a.values.size(); ++i) {
@@ -56,8 +56,8 @@ testing::Bindings bindings_of(const Applied& a) {
   return result;
 }
 
-// What has been compared with a difference in double precision, and what has no derivative. Real
-// and complex inputs count apart.
+// Ops compared with a difference in double precision, and ops without derivative. Real and complex
+// inputs count separately.
 struct Coverage {
   std::set<std::string> differentiable, compared, without;
 };
@@ -69,7 +69,7 @@ std::string with_field(const Op& op, DType dtype) {
 void check_pullback(const Applied& a, Coverage& coverage) {
   const Op& op = a.node.op();
   const Variable y = a.node.output(0);
-  // StopGradient has no derivative by intention.
+  // StopGradient intentionally has no derivative.
   if (!is_inexact(y.dtype()) || op.name() == "StopGradient") return;
   testing::Bindings bindings = bindings_of(a);
   const Variable w = testing::input_like(bindings[0].second);
@@ -120,14 +120,14 @@ void check_pullback(const Applied& a, Coverage& coverage) {
 TEST(OpDerivatives, PullbackIsTheAdjointOfTheDerivative) {
   Coverage coverage;
   for_each_sample([&](const Applied& a) { check_pullback(a, coverage); });
-  // Singular values that meet have no derivative; where an op refuses one it says so itself.
+  // Equal singular values have no derivative; an op that refuses a derivative throws an error.
   const std::set<std::string> without{"NuclearNorms", "SoftenSingularValues", "Svd"};
   EXPECT_EQ(coverage.without, without);
   coverage.differentiable.erase("Cast of complex");  // from one precision to another
   for (const std::string& name : coverage.differentiable) {
     EXPECT_TRUE(coverage.compared.contains(name)) << name << " has no sample in double precision";
   }
-  // Of every op both a real and a complex input are compared, unless it takes one of them only.
+  // For every op both a real and a complex input are compared, unless it takes only one of them.
   const std::set<std::string> real_only{"Arctan2", "Clip", "Erf",     "FloorDiv", "FusedMax",
                                         "Hypot",   "Max",  "Maximum", "Min",      "MakeComplex",
                                         "Minimum", "Mod",  "Cast",    "RealFft",  "ViewAsComplex"};
@@ -168,11 +168,12 @@ TEST(OpDerivatives, PushforwardIsTheDerivative) {
     try {
       result = pushforward({&y, 1}, wrt, tangents);
     } catch (const NotSupported&) {
-      return;  // the test of the pullback says which ops these are
+      return;  // the test of the pullback lists these ops
     }
     ++n_compared;
     EXPECT_EQ(result[0].dtype(), y.dtype());
-    const bool has_moved = !std::isnan(testing::real_inner(expected, expected));  // not inf - inf
+    const bool has_moved =
+        !std::isnan(testing::real_inner(expected, expected));  // inf - inf did not
     if (has_moved) {
       EXPECT_LE(distance(testing::evaluate(result[0], bindings), expected), 1e-6);
     }
@@ -180,7 +181,8 @@ TEST(OpDerivatives, PushforwardIsTheDerivative) {
   EXPECT_GT(n_compared, 150);
 }
 
-// The application as a function of its input i alone: what is added to it is zeros.
+// The application as a function of its input i alone. Other inputs in which it is linear become
+// zeros.
 Apply in_one_input(const Applied& a, std::size_t i) {
   std::vector<Variable> inputs(a.node.inputs().begin(), a.node.inputs().end());
   for (std::size_t k = 0; k < inputs.size(); ++k) {

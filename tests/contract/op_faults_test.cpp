@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fault of each kind, put into every op of the registry by a wrapper, is found at that op with
-// the class of the table.
+// A fault of each kind, put into every op of the registry by a wrapper, is found at that op, with
+// the error class of the table.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -39,7 +39,7 @@ index_t span_bytes(const ConstView& v) {
   return (highest + 1) * static_cast<index_t>(item_size(v.dtype));
 }
 
-// As the op within, but for one fault.
+// Behaves as the wrapped op, except for one fault.
 class Faulty final : public Op {
  public:
   Faulty(OpPtr inner, Fault fault) : inner_(std::move(inner)), fault_(fault) {}
@@ -121,7 +121,7 @@ void Faulty::run(RunContext& context) const {
       }
       return;
     case Fault::unset_scratch:
-      // The bit in which two patterns of poison differ.
+      // Flips the bit in which two poison patterns differ.
       output[0] = static_cast<unsigned char>(
           output[0] ^ (static_cast<unsigned char>(context.scratch().back()) >> 2 & 1));
       return;
@@ -161,8 +161,7 @@ bool applies(const Applied& a, Fault fault) {
     case Fault::no_fail:
       return true;
     case Fault::unset_scratch:
-      // Results that are no numbers, such as the logarithms of integers below 0, have many bits
-      // that do not count.
+      // Results that are NaN, such as logarithms of integers below 0, have many irrelevant bits.
       return has_output && (!is_inexact(out) || !has_input || is_inexact(a.values[0].dtype()));
     default:
       return has_output;
@@ -174,7 +173,7 @@ Outputs outputs_of(const Apply& node) {
   return std::vector<Out>(list.begin(), list.end());
 }
 
-// What DebugMode says of the node, whose inputs are lent if it overwrites one.
+// The report of DebugMode about the node; its inputs are lent if it overwrites one.
 std::string outcome(const Apply& node, const std::vector<Tensor>& given) {
   const bool lent = !overwritten_inputs(node).empty();
   std::vector<In> inputs;
@@ -224,7 +223,7 @@ TEST(OpFaults, AreFoundAtTheOpWithTheRightClass) {
   };
   std::map<Fault, int> tried;
   for_each_sample([&](const Applied& a) {
-    // What elements decide is run by the call itself, with memory of the extents that it measures.
+    // The call itself runs measured ops, with memory of the measured extents.
     if (dynamic_cast<const ops::MeasuredOp*>(&a.node.op())) return;
     for (const auto& [fault, name] : expected) {
       if (!applies(a, fault)) continue;
@@ -235,7 +234,7 @@ TEST(OpFaults, AreFoundAtTheOpWithTheRightClass) {
   for (const auto& [fault, name] : expected) EXPECT_GT(tried[fault], 20) << static_cast<int>(fault);
 }
 
-// In place variants that write all of an input and declare that they write one element.
+// In-place variants that write a whole input but declare one element.
 TEST(OpFaults, WritesBeyondTheDeclaredRegionAreFound) {
   int tried = 0;
   for_each_sample([&](const Applied& a) {

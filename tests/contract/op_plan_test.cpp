@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of plans, on a function of every sample of every op: the peak that is announced is the
-// one that is measured, a warm call allocates nothing, and threads change no bit.
+// The laws of plans, for every sample of every op: the announced peak is the measured one, a warm
+// call allocates nothing, and threads change no bit.
 #include <gtest/gtest.h>
 
 #include "contract/applied.hpp"
@@ -18,7 +18,7 @@ struct Sampled {
   std::vector<Tensor> values;
 };
 
-// The op twice, so that there is something to run side by side, and what both give once more.
+// The op twice, so that two steps can run in parallel, and the results of both.
 Sampled sampled(const ops::OpEntry& entry, const ops::OpSample& sample) {
   const testing::Applied a = testing::applied(entry, sample);
   Sampled result{{}, {}, sample.inputs};
@@ -62,11 +62,11 @@ TEST(OpPlans, PeakIsMeasuredAsAnnouncedAndWarmCallsAllocateNothing) {
     }
     EXPECT_LE(report.entry_copy_bytes, plan.entry_copy_bytes);
     EXPECT_LE(plan.lower_bound_bytes, plan.arena_bytes);
-    // Results without elements get a storage of no bytes, if no tensor can start where they lie.
+    // An empty result gets a storage of no bytes, if no tensor can start at its address.
     for (const Tensor& t : results) {
       if (t.numel() == 0) return;
     }
-    // Results that show an argument cannot be borrowed from the frame.
+    // Results that view an argument cannot be borrowed from the frame.
     if (plan.entry_copy_bytes > 0 || plan.output_bytes > 0) return;
     ++n_warm;
     const MemoryScope scope;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op is restored from its name and parameters, and nothing else is.
+// Every op is restored from its name and parameters; all other texts are refused.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -73,7 +73,7 @@ TEST(OpRestore, UnknownNamesAndTextsAreNamed) {
   expect_error<ValueError>([] { register_op("Sum", {}); }, "'Sum' is registered");
 }
 
-// Whatever the text is: an op that has exactly this text, or an error, and no more.
+// A damaged text gives an op with exactly this text, or an error.
 TEST(OpRestore, DamagedTextsAreRefused) {
   ops::register_library_ops();
   std::vector<std::pair<std::string, std::string>> texts;

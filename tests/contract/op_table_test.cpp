@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry is complete, and docs/ops.md says what it says. With PALIMPSEST_WRITE_DOCS set the
+// The registry is complete, and docs/ops.md agrees with it. With PALIMPSEST_WRITE_DOCS set the
 // table in that page is written instead.
 #include <gtest/gtest.h>
 
@@ -30,14 +30,14 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-// An op class is found by how it is declared, so that a new one cannot be forgotten.
+// Op classes are found by their declaration, so a new one cannot be forgotten.
 TEST(OpRegistry, HoldsEveryOpClass) {
   std::set<std::string, std::less<>> registered;
   for (const ops::OpEntry& entry : ops::op_samples()) registered.emplace(entry.name);
-  // Shape is a word of its own; only the executor of functions runs a loop, which has tests there.
-  // What has an adjoint of its own has an entry for each direction.
+  // Classes without an entry of this name: ShapeOf is listed as Shape, an op with its own adjoint
+  // has an entry for each direction, and Loop is run and tested by functions only.
   registered.insert({"ShapeOf", "Loop", "Interpolation", "Blocks", "StencilOp"});
-  // A header shows an op to others; in a source it is one that has a declaration.
+  // Ops for other files are declared in headers; ops in sources have a `declaration()`.
   const std::regex in_header(
       "class (\\w+) final : public (Op\\b|ViewOp\\b|Generator\\b|Declared<)"),
       in_source("class (\\w+) final : public Declared<");
@@ -116,7 +116,7 @@ std::map<std::string, Row> rows() {
           row.is_differentiable = row.is_differentiable || v.defined();
         }
       } catch (const NotSupported&) {
-        // It has no derivative.
+        // No derivative.
       }
     }
   }

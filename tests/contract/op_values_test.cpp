@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of ops against plain loops, and what ops refuse, as the samples say.
+// Values of ops compared with plain loops, and errors of ops, from the samples.
 #include <gtest/gtest.h>
 
 #include "contract/applied.hpp"

@@ -19,7 +19,7 @@ Parameter angles_like(DType dtype) {
   return Tensor::from(angles(), Extents{std::ssize(angles())}).to(real_of(dtype));
 }
 
-// The value of a line of elements between them.
+// Linear interpolation in a line of elements.
 Complex between(const std::vector<Complex>& line, double position) {
   const double below = std::floor(position), share = position - below;
   const auto at = [&](double k) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of every op and every operator come back from their bytes and give the same bits. With
-// PALIMPSEST_SAMPLES they, their inputs and results are files in that folder, for other languages:
-// f0.pal with f0_in0.npy .. and f0_out0.npy .., A0.pal with A0_x.npy, A0_y.npy = A x and A0_z.npy =
-// A^H y.
+// Functions of every op and every operator, restored from their bytes, give the same bits. With
+// PALIMPSEST_SAMPLES they, their inputs and results are written to that folder, for tests in other
+// languages: f0.pal with f0_in0.npy .. and f0_out0.npy .., A0.pal with A0_x.npy, A0_y.npy = A x and
+// A0_z.npy = A^H y.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -87,7 +87,7 @@ TEST(WrittenSamples, EveryOperator) {
       expect_same_bits(again(x), y);
       expect_same_bits(again.H()(y), z);
     } catch (const DeviceError&) {
-      continue;  // what is loaded is on the host
+      continue;  // loaded operators are on the host
     }
     ++n;
     if (folder()) save(A, path(name + ".pal"));

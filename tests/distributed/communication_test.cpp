@@ -25,7 +25,7 @@ Tensor values_of(int rank, const Extents& shape, DType dtype) {
   return Tensor::full<std::int64_t>(shape, rank + 1).to(dtype);
 }
 
-// As the ranks add: first the value of rank 0.
+// The sum in the order of the ranks: the value of rank 0 comes first.
 Tensor expected_sum(const distributed_detail::Group& group, const Extents& shape, DType dtype) {
   Tensor sum = values_of(group.member(0), shape, dtype).clone();
   for (int k = 1; k < group.size(); ++k) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator sample, cut along every dimension that it has: what the ranks compute together is
-// what the undistributed operator gives, announced messages are those sent, and what is gathered
-// from the ranks is the operator again.
+// Every operator sample, cut along every dimension: the ranks together compute the result of the
+// undistributed operator, announced messages are sent, and the operator gathered from the ranks is
+// the original.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Tensor part_of(const Tensor& whole, const Side& side, const Team& team) {
       .contiguous();
 }
 
-// What the ranks compute together, whole; the messages are counted.
+// The gathered result of all ranks; counts messages.
 Tensor applied(const NamedLinop& A, const Tensor& x, const Side& from, const Side& to,
                const Team& team) {
   const Tensor mine = part_of(x, from, team);
@@ -72,7 +72,7 @@ bool has_parts(const NamedLinop& A) {
 
 class DistributedContract : public ::testing::TestWithParam<LinopSample> {
  protected:
-  // With the sizes of its input recorded.
+  // With recorded sizes of its input.
   static NamedLinop sized() {
     const NamedLinop A = GetParam().make(DType::complex128);
     DimMap missing;
@@ -96,7 +96,7 @@ class DistributedContract : public ::testing::TestWithParam<LinopSample> {
     return result;
   }
 
-  // Those along which it can be asked for parts.
+  // The dimensions along which parts can be requested.
   static std::vector<ND> named_dims(const NamedLinop& A) {
     std::vector<ND> result;
     for (const ND& d : A.dims()) {
@@ -119,7 +119,7 @@ void DistributedContract::expect_same(const NamedLinop& A, const Extents& extent
   } catch (const SplitError&) {
     return;
   } catch (const ShapeError& error) {
-    // A dimension inside of the operator whose size nobody has said.
+    // An inner dimension without a recorded size.
     EXPECT_NE(std::string(error.what()).find("is unknown"), std::string::npos) << error.what();
     return;
   }
@@ -139,7 +139,7 @@ void DistributedContract::expect_same(const NamedLinop& A, const Extents& extent
   EXPECT_LT(distance(applied(part, x, in, out, team), Ax), 1e-11);
   EXPECT_LT(distance(applied(part.H(), y, out, in, team), A.H()(y)), 1e-11);
   EXPECT_LT(distance(applied(part.N(), x, in, in, team), A.N()(x)), 1e-11);
-  // Files know no devices, and dimensions without names do not say along which they are joined.
+  // Files do not store devices, and unnamed dimensions do not tell along which they are joined.
   const Dims dims = A.dims();
   const bool has_nameless =
       std::any_of(dims.begin(), dims.end(), [](const ND& d) { return d.is_ordinal(); });
@@ -152,7 +152,7 @@ void DistributedContract::expect_same(const NamedLinop& A, const Extents& extent
     const auto whole = gather_operator(B);
     EXPECT_EQ(whole.has_value(), team.rank() == 0);
     if (!whole) continue;
-    // What fails on one rank only must not leave the others behind.
+    // An error on one rank only must not block the others.
     EXPECT_NO_THROW({
       EXPECT_LT(distance((*whole)(x), is_normal ? A.N()(x) : Ax), 1e-11) << *whole;
       if (!is_normal) {
@@ -174,7 +174,7 @@ TEST_P(DistributedContract, HoldsAlongEveryDimension) {
   }
 }
 
-// Every other dimension, so that the whole takes half as long.
+// Every other dimension, to halve the time.
 TEST_P(DistributedContract, HoldsForTheAdjoint) {
   if (!is_long()) return;
   const NamedLinop A = sized();

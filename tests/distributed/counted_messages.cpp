@@ -9,7 +9,7 @@ namespace {
 palimpsest::Traffic sent;
 }
 
-// Stands before the library's: the program is searched first.
+// Takes precedence over the library's function: the program is searched first.
 extern "C" __attribute__((visibility("default"))) int MPI_Isend(const void* buffer, int count,
                                                                 MPI_Datatype type, int peer,
                                                                 int tag, MPI_Comm comm,

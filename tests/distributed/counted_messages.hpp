@@ -5,8 +5,8 @@
 
 namespace palimpsest::testing {
 
-/// Messages that this process has sent, counted by the profiling interface of MPI; all zero where a
-/// test runs without MPI. Synchronisations are not counted.
+/// Messages sent by this process, counted by the profiling interface of MPI; all zero in tests
+/// without MPI. Synchronisations are not counted.
 Traffic sent_messages();
 
 }  // namespace palimpsest::testing

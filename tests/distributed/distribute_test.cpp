@@ -27,8 +27,8 @@ struct Case {
   Placement placement;
 };
 
-// Every row of the table of distribute(), with parts of unequal sizes and, on four ranks, empty
-// ones.
+// Every row of the table of distribute(), with parts of unequal sizes and, on four ranks, some
+// empty parts.
 std::vector<Case> cases() {
   const DType c = DType::complex128;
   const NamedLinop matrix = Dense(Parameter(random_values({5, 3}, c, 1)), "MN,N->M");
@@ -46,7 +46,7 @@ std::vector<Case> cases() {
   };
 }
 
-// What the ranks compute together, whole.
+// The gathered result of all ranks.
 Tensor applied(const NamedLinop& part, const Tensor& x, const Dims& from, const Dims& to,
                const Extents& result, const Placement& placement) {
   const Team team = Team::world();
@@ -120,7 +120,7 @@ TEST(TeamPlan, OfManyRanksIsMadeAnywhere) {
                                      type_of(DType::complex64, {64, 64}), Direction::normal);
   ASSERT_EQ(plan.ranks.size(), 24u);
   const index_t image = 64 * 64 * 8;
-  // 2 (n - 1)/n of an image each.
+  // 2 (n - 1)/n of an image per rank.
   EXPECT_EQ(plan.traffic().bytes, 2 * 23 * image);
   EXPECT_EQ(plan.traffic().messages, 2 * 23 * 24);
   EXPECT_EQ(plan.traffic().synchronisations, 2);
@@ -149,7 +149,7 @@ std::vector<Case> transforms() {
   };
 }
 
-// The placement of the output: the transform of a dimension is cut in its place.
+// The placement of the output: the transformed dimension is cut in place of the original one.
 Placement behind(const Placement& placement, const Dims& to) {
   Placement::Entries entries;
   for (const auto& [d, axis] : placement.entries()) {
@@ -282,7 +282,7 @@ TEST(DebugMode, ComparesWhatRanksHaveAlike) {
       "replicated value differs on rank 1: the parameter");
 }
 
-// A tile of what all ranks have whole, before and after distributing.
+// A tile of dimensions that are whole on all ranks, before and after distributing.
 TEST(Distribute, TilesOfPartsArePartsOfTiles) {
   const Team team = Team::world();
   const DType c = DType::complex128;
@@ -304,7 +304,7 @@ TEST(Distribute, TilesOfPartsArePartsOfTiles) {
   }
 }
 
-// A file that all ranks see; mpirun is the parent of each.
+// A file name common to all ranks: mpirun is the parent process of each.
 std::string shared_file() {
   return ::testing::TempDir() + "palimpsest_operator_" + std::to_string(::getppid());
 }
@@ -319,12 +319,13 @@ TEST(SaveDistributed, FilesKnowNoRanks) {
   const Tensor x = random_values({6, 4}, DType::complex128, 3);
   EXPECT_LT(distance(whole(x), A(x)), 1e-13);
   EXPECT_LT(distance(whole.N()(x), A.N()(x)), 1e-12);
-  // Loaded by another number of ranks.
+  // Loaded by a different number of ranks.
   const Placement coils{{"C", "a"}};
   const Team others = team.size() == 4 ? team.reshaped({{"a", 2}, {"b", 2}})
                                        : team.reshaped({{"a", 1}, {"b", team.size()}});
   EXPECT_LT(distance(distribute(whole, others, coils).N()(x), A.N()(x)), 1e-12);
-  // A composition is saved as one of undistributed operators; its number is the same on all ranks.
+  // A composition is saved as a composition of undistributed operators; its number is the same on
+  // all ranks.
   save_distributed(2.0 * part.N(), path);
   EXPECT_LT(distance(load(path)(x), (2.0 * A.N())(x)), 1e-12);
   distributed_detail::gather_texts(team, "");  // all have read

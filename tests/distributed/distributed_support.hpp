@@ -42,9 +42,8 @@ inline double distance(const Tensor& a, const Tensor& b) {
 
 inline TensorType type_of(DType dtype, Extents shape) { return {dtype, std::move(shape), {}}; }
 
-/// <A x, y> = <x, A^H y>, summed over the ranks as solvers do. What ranks hold parts of differs
-/// between them; values that all have are the same. `seeds`: of input and output, where some ranks
-/// hold the same.
+/// <A x, y> = <x, A^H y>, summed over the ranks as solvers do. Parts differ between ranks;
+/// replicated values are equal. `seeds`: of input and output, for ranks with equal values.
 inline ::testing::AssertionResult is_adjoint(const NamedLinop& A, DType dtype,
                                              std::optional<Extents> extents = {},
                                              std::optional<std::pair<int, int>> seeds = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every registered solver gives on several ranks what it gives in one process.
+// Every registered solver gives the same result on several ranks as in one process.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,8 @@ class EverySolver : public ::testing::TestWithParam<SolverSample> {
     }
     throw InternalError("no such sample");
   }
-  // Of a singular value decomposition, whose vectors may have other signs, the values: the last.
+  // The result to compare; of a singular value decomposition only the values (the last output),
+  // since vectors may differ in sign.
   Tensor values_of(const Tensor& x) const {
     if (GetParam().solver.find("svd") == std::string::npos) return x;
     const index_t k = GetParam().problem(DType::complex128).integer("k", 1);

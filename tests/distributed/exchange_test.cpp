@@ -16,7 +16,7 @@
 namespace palimpsest::testing {
 namespace {
 
-// Of the whole array, which this rank computes alone.
+// The halo computed from the whole array on this rank alone.
 Tensor with_halo(const Tensor& whole, PartRange part, const HaloOptions& options) {
   const index_t n = whole.shape(0);
   Extents shape = whole.shape();
@@ -260,7 +260,7 @@ TEST(Distribute, OperatorsAlongACutDimensionSendAndHoldWhatIsAnnounced) {
   }
 }
 
-// Empty parts have the dtype of the others: real vectors through complex operators.
+// Empty parts have the dtype of the other parts: real vectors through complex operators.
 TEST(Distribute, EmptyPartsHaveTheDtypeOfTheWhole) {
   const Team team = Team::world();
   const NamedLinop A = Dense(Parameter(random_values({2, 3}, DType::complex64, 1)), "MN,N->M");
@@ -274,7 +274,7 @@ TEST(Distribute, EmptyPartsHaveTheDtypeOfTheWhole) {
   }
 }
 
-// A rank without a part still takes part in what others exchange before and after.
+// A rank without a part still takes part in the exchanges before and after.
 TEST(Distribute, RanksWithEmptyPartsStayInStep) {
   const Team team = Team::world();
   const DType c = DType::complex128;

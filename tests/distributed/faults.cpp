@@ -12,8 +12,8 @@
 //     none
 //
 // Problems: `coils` (one sum per iteration), `planes` (transforms along a cut dimension, sums of
-// inner products), `data` (CGLS of data of which each rank has a part).
-// Exit code 0: no fault came; 3: this rank ended with an error. Prints one line.
+// inner products), `data` (CGLS with data in parts on ranks). Exit code 0: no fault occurred; 3:
+// this rank ended with an error. Prints one line.
 #include <unistd.h>
 
 #include <csignal>
@@ -45,7 +45,7 @@ bool is_failing_rank() {
 
 }  // namespace
 
-// Stands before the library's: the program is searched first.
+// Takes precedence over the library's function: the program is searched first.
 extern "C" __attribute__((visibility("default"))) int MPI_Isend(const void* buffer, int count,
                                                                 MPI_Datatype type, int peer,
                                                                 int tag, MPI_Comm comm,
@@ -63,7 +63,7 @@ namespace {
 
 bool is_faulty(const char* name) { return fault == name && is_failing_rank(); }
 
-// Of a user's: 0, whatever it is given.
+// A user's op that returns 0 for every input.
 class UsersOp final : public Op {
  public:
   std::string name() const override { return "UsersOp"; }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# faults.sh PROGRAM MPIRUN...: makes each rank of a solve fail at different times, and sees that all ranks end.
-# PALIMPSEST_LONG=1: at every message and every iteration, else at some. Prints the number of runs.
+# faults.sh PROGRAM MPIRUN...: makes each rank of a solve fail at different times, and checks that
+# all ranks end. PALIMPSEST_LONG=1: at every message and every iteration, else at some. Prints the
+# number of runs.
 set -u
 program=$1
 shift
@@ -10,9 +11,9 @@ runs=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# Ends by itself, and says why: $4 is in what the ranks print.
+# Checks that the run ends by itself with the message $4 in the output of the ranks.
 run_fault() {
-  # The other ranks go on.
+  # The other ranks continue.
   timeout 60 "$@" --enable-recovery -n $ranks "$program" $mode $rank $at >"$log" 2>&1
   code=$?
   runs=$((runs + 1))
@@ -24,7 +25,7 @@ run_fault() {
   fi
 }
 
-# Without a fault every rank ends with an image, and says how many messages it has sent.
+# Without a fault every rank ends with an image, and prints the number of its messages.
 for problem in data planes coils; do
   "$@" -n $ranks "$program" none 0 0 $problem >"$log" 2>&1
   if [ "$(grep -c '^done: ' "$log")" -ne $ranks ]; then

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over ranks that stand side by side in a graph travel in one message.
+// Independent sums over ranks in a graph travel in one message.
 #include <gtest/gtest.h>
 
 #include "distributed/counted_messages.hpp"
@@ -41,7 +41,7 @@ index_t synchronisations(const Function& f, const std::vector<Array>& arrays) {
 
 TEST(JoinedMessages, OfSumsSideBySideAreOneWithTheSameBits) {
   const Team team = Team::world();
-  // Items of 4 bytes in front: the others have to lie at multiples of theirs.
+  // An array of 12 bytes comes first: the next ones must be aligned to their element size.
   const std::vector<Array> arrays{{DType::float32, {3}},       {DType::float64, {}},
                                   {DType::complex64, {2, 2}},  {DType::int32, {}},
                                   {DType::complex128, {0, 3}}, {DType::complex128, {5}},
@@ -81,7 +81,7 @@ TEST(JoinedMessages, NeedNothingOfEachOtherAndAreSmall) {
   const Array vector{DType::float64, {10}}, large{DType::float64, {2000}};
   const Variable x = input_of(vector), y = input_of(large);
   const auto sum = [&](const Variable& v) { return all_reduce(v, team, {"rank"}); };
-  // The second needs the first.
+  // The second sum depends on the first.
   const Function chained = function({x}, sum(x * sum(ops::sum(x))));
   EXPECT_EQ(synchronisations(chained, {vector}), 2);
   // One sum at once, one in parts.
@@ -90,7 +90,7 @@ TEST(JoinedMessages, NeedNothingOfEachOtherAndAreSmall) {
   // The same value twice.
   const Function twice = function({x}, sum(x) * sum(x));
   EXPECT_EQ(synchronisations(twice, {vector}), 1);
-  // Three, of which the last needs the first.
+  // Three sums; the last depends on the first.
   const Variable first = sum(ops::sum(x));
   const Function three = function({x}, {first, sum(ops::prod(x)), sum(x * first)});
   EXPECT_EQ(synchronisations(three, {vector}), 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ranks run all tests in the same order; only rank 0 prints, but for failures.
+// All ranks run all tests in the same order. Only rank 0 prints, except for failures.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Terms of an objective whose unknowns ranks have parts of: they give what one process gives, or
-// are refused.
+// Objectives with unknowns in parts on ranks give the result of one process, or are refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -35,8 +34,8 @@ class ProximalOfParts : public ::testing::Test {
   const Tensor mine = DTensor::part_of(b, "C S N", team, kSlices).local().contiguous();
   const Dims dims = "S N";
 
-  // `whole` in one process, `of_parts` on all of them. Norms of operators that a method estimates
-  // from random vectors are other ones on other ranks.
+  // `whole` in one process, `of_parts` on all ranks. Norms that a method estimates from random
+  // vectors differ between ranks.
   void expect_equal(const Objective& whole, const Objective& of_parts, Method method) const {
     MinimizeOptions options = kOptions;
     options.method = method;
@@ -86,7 +85,7 @@ TEST_F(ProximalOfParts, FunctionsOfWholeVectorsAreRefused) {
   }
 }
 
-// The identity of a term without an operator is nobody's part, and acts on each.
+// The identity of a term without an operator has no placement, and acts on each part.
 TEST_F(ProximalOfParts, OperatorsOfTermsActOnEachPart) {
   const Objective whole{.A = A,
                         .quadratics = {{.lambda = 0.2}},

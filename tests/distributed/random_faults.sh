@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# random_faults.sh PROGRAM RUNS SEED MPIRUN...: launches short solves on 2 to 4 ranks in which one rank fails at
-# random, and sees that all ranks end by themselves and say how. Prints how often each fault was tried, and what came.
+# random_faults.sh PROGRAM RUNS SEED MPIRUN...: launches short solves on 2 to 4 ranks in which one
+# rank fails at random, and checks that all ranks end by themselves with a message. Prints the
+# number of runs and the outcomes per fault.
 set -u
-# With PALIMPSEST_LONG 1,000 of them.
+# 1,000 runs with PALIMPSEST_LONG.
 program=$1 runs=${PALIMPSEST_LONG:+1000} seed=$3
 runs=${runs:-$2}
 shift 3
@@ -27,11 +28,11 @@ while read -r fault problem ranks rank at <&3; do
   start=$(date +%s)
   timeout -k 5 60 "$@" --enable-recovery -n "$ranks" "$program" "$fault" "$rank" "$at" "$problem" \
     >"$folder/log" 2>&1 </dev/null
-  # A killed rank gives mpirun an exit code like that of timeout.
+  # For a killed rank mpirun has an exit code like that of timeout.
   if [ $(($(date +%s) - start)) -ge 60 ]; then outcome=hangs; else outcome=ends; fi
   said=$(grep -c '^error: \|^done: ' "$folder/log")
   failed=$(grep -c '^error: ' "$folder/log")
-  # A rank that is killed, or that ends its program, says nothing.
+  # A rank that is killed, or that ends its program, prints nothing.
   wanted=$ranks
   case $fault in kill | exit) wanted=$((ranks - 1)) ;; esac
   if [ $outcome = hangs ] || [ "$said" -lt $wanted ] || { [ $fault = none ] && [ "$failed" -gt 0 ]; }; then

@@ -18,7 +18,7 @@
 namespace palimpsest::testing {
 namespace {
 
-// A file of this rank, with the content that all ranks have.
+// A file of this rank with the same content on all ranks.
 class KspaceFile {
  public:
   explicit KspaceFile(const Tensor& kspace, const std::string& name = "")
@@ -35,7 +35,7 @@ class KspaceFile {
   std::string path_;
 };
 
-// Smooth coils of a box in the middle, every second row outside of the centre left out.
+// Smooth coils of a box in the middle; every second row outside the centre is missing.
 Tensor kspace_of(index_t coils, index_t nz, index_t ny, index_t nx, std::uint64_t seed) {
   Tensor images = Tensor::zeros({coils, nz, ny, nx}, DType::complex64);
   auto* const v = images.mutable_data<std::complex<float>>();
@@ -155,8 +155,7 @@ TEST(ReconOnRanks, FramesAlongTrajectoriesTakeOneScale) {
   EXPECT_LE(distance(together.result.image, one.result.image), shares_coils ? 2e-5 : 0);
 }
 
-// They are added up in the order of the coils.
-// One of two ranks has a frame more: the other waits for it longer than for a message.
+// One of two ranks has one frame more: the other waits for it longer than for a message.
 TEST(ReconOnRanks, ARankThatHasMoreToSolveIsWaitedFor) {
   if (Team::world().size() != 2 || std::getenv("PALIMPSEST_LONG") == nullptr) return;
   Tensor series = Tensor::empty({3, 4, 1, 32, 30}, DType::complex64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solvers run on distributed operators as on any other.
+// Solvers run on distributed operators like on others.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -66,13 +66,13 @@ TEST(DistributedSolve, DataThatAreSpreadAreSummedUp) {
   EXPECT_LT(distance(lsqr_together.x, lsqr_whole.x), 1e-8);
 }
 
-// Each rank sees its own part of the data; what is far from 1 on one of them is scaled on all.
+// Each rank has only its part of the data; if one part is far from 1, all are scaled.
 TEST(DistributedSolve, DataOfDifferentSizesAreScaledAlike) {
   const NamedLinop A = sense(6, 12, 10, DType::complex128);
   const NamedLinop part = distribute(A, Team::world(), kCoils);
   for (const double factor : {1e-170, 0.0, 1e140}) {
     Tensor data = coil_data(A).contiguous().clone();
-    // One coil as it is, all others far away, or nothing.
+    // One coil unchanged, all others scaled far away or zero.
     for (index_t c = 0; c < 5; ++c) {
       Tensor coil = data.select(0, c);
       coil.copy_from(function({}, ops::mul(constant(coil), constant(factor)))());
@@ -117,7 +117,7 @@ TEST(DistributedSolve, AnnouncesThePeakOfEachRank) {
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), announced);
 }
 
-// Parts that were alike would hide every frequency but multiples of the number of ranks.
+// Equal parts would hide every frequency except multiples of the number of ranks.
 TEST(DistributedSolve, NormsAreEstimatedFromTheStartOfOneProcess) {
   const Team team = Team::world();
   const Placement placement{{"X", "rank"}};
@@ -137,7 +137,7 @@ TEST(DistributedSolve, NormsAreEstimatedFromTheStartOfOneProcess) {
   const double norm2 = operator_norm2(A, whole).value;
   EXPECT_NEAR(operator_norm2(part, own).value, norm2, 1e-10);
   EXPECT_NEAR(norm2, 4.04, 0.01);
-  // Of parts whose places nobody knows, no two are alike.
+  // Parts without known global indices get different random numbers.
   const NamedLinop mine = Diagonal(Tensor::ones({3}), "N");
   const NamedLinop joined = join_parts(mine, team, {{"N", "rank"}});
   const TensorType three = type_of(DType::float64, {3});
@@ -188,7 +188,7 @@ TEST(Failure, OfOneRankEndsTheCallOnAllAndLeavesTheTeamUsable) {
   }
 }
 
-// y(k + 1) = y(k) + the sum over ranks of y(k): in a loop of the graph.
+// A loop of the graph: y(k + 1) = y(k) + the sum over ranks of y(k).
 TEST(CommunicatingLoop, GivesWhatItsStepsGiveAndEndsOnAllRanksIfOneFails) {
   const Team team = Team::world();
   const Variable x = tensor(DType::float64, {3000}, "x");
@@ -216,7 +216,7 @@ TEST(CommunicatingLoop, GivesWhatItsStepsGiveAndEndsOnAllRanksIfOneFails) {
   }
 }
 
-// Between the steps of a solve, too.
+// Also between the steps of a solve.
 TEST(Failure, OfACallbackOnOneRankEndsTheSolveOnAll) {
   const Team team = Team::world();
   const NamedLinop A = sense(6, 12, 10, DType::complex128);
@@ -240,7 +240,7 @@ TEST(Failure, OfACallbackOnOneRankEndsTheSolveOnAll) {
   }
 }
 
-// Of a scope that others do not know.
+// A token that the other ranks do not have.
 TEST(Failure, ASolveThatOneRankCancelsEndsOnAll) {
   const Team team = Team::world();
   const NamedLinop A = sense(6, 12, 10, DType::complex128);
@@ -268,7 +268,7 @@ TEST(Failure, ASolveThatOneRankCancelsEndsOnAll) {
   }
 }
 
-// What one rank decides ends the solve on all of them in the same iteration.
+// The decision of one rank ends the solve on all of them in the same iteration.
 TEST(DistributedSolve, ARankThatStopsOrCancelsEndsItOnAll) {
   const Team team = Team::world();
   const NamedLinop A = sense(6, 12, 10, DType::complex128);
@@ -295,7 +295,7 @@ TEST(DistributedSolve, ARankThatStopsOrCancelsEndsItOnAll) {
   options.cancel.reset();
   options.time_limit_s = 0.5;
   options.callback = [&](const SolveInfo& info) {
-    // One rank alone is slow.
+    // Only one rank is slow.
     if (team.rank() == last && info.iteration() == 5) {
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
@@ -310,7 +310,7 @@ TEST(DistributedSolve, ARankThatStopsOrCancelsEndsItOnAll) {
             late.iterations * team.size());
 }
 
-// A file that all ranks see; mpirun is the parent of each.
+// A file name common to all ranks: mpirun is the parent process of each.
 std::string mark_of(int rank) {
   return ::testing::TempDir() + "palimpsest_silent_" + std::to_string(::getppid()) + "_" +
          std::to_string(rank);
@@ -325,7 +325,7 @@ TEST(Failure, ARankThatIsSilentIsNamedAfterTheTimeLimit) {
     expect_error<CommunicationError>([&] { f(Tensor::ones({2000})); }, "rank");
     std::ofstream(mark_of(team.rank())) << "done";
   } else if (team.size() > 1) {
-    // Not before the others have given up.
+    // Waits until the others have given up.
     for (int r = 1; r < team.size(); ++r) {
       while (!std::filesystem::exists(mark_of(r))) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));

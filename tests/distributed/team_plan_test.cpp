@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of teams that are not there, budgets of ranks, and sums with the same bits everywhere.
+// Plans of teams without processes, budgets of ranks, and sums with the same bits everywhere.
 #include "palimpsest/distributed/team_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@ namespace {
 
 const Placement kCoils{{"C", "rank"}};
 
-// An array of one element that shows as many as wanted.
+// An array of any size that stores one element.
 Tensor without_memory(const Extents& shape, DType dtype) {
   return Tensor::zeros({}, dtype).as_strided(shape, Strides(shape.size(), 0), 0);
 }
 
-// SENSE of 32 coils and 256^3 points, whose maps nobody holds.
+// SENSE with 32 coils and 256^3 points; no memory is allocated for its maps.
 NamedLinop large_sense() {
   const index_t n = 256;
   const Tensor maps = without_memory({32, n, n, n}, DType::complex64),
@@ -61,7 +61,7 @@ TEST(TeamPlan, OfCgSenseOn1024RanksFollowsTheFormula) {
     EXPECT_EQ(rank.traffic.bytes, exchanges + sum + 31 * (8 + 4));
     EXPECT_EQ(rank.traffic.messages, 4 * 31 + 2 * 31 + 2 * 31);
     EXPECT_EQ(rank.traffic.synchronisations, 4 + 2 + 2);
-    // State x, r, p and the right-hand side; a coil's part and what is sent and received of it.
+    // State x, r, p and the right-hand side; a coil's part and its message buffers.
     EXPECT_LE(rank.peak_bytes, 8 * part);
   }
   EXPECT_EQ(plan.largest().peak_bytes, plan.smallest().peak_bytes);
@@ -83,7 +83,7 @@ TEST(TeamPlan, OfATransformOn1024RanksFollowsTheFormula) {
     EXPECT_EQ(rank.traffic.bytes, 4 * (part - part / 32));
     EXPECT_EQ(rank.traffic.messages, 4 * 31);
     EXPECT_EQ(rank.traffic.synchronisations, 4);
-    // The result, the array before and after an exchange, and what is sent and received.
+    // The result, the array before and after an exchange, and message buffers.
     EXPECT_EQ(rank.peak_bytes, 3 * part + 2 * (part - part / 32));
   }
 }
@@ -129,7 +129,7 @@ TEST(SmallestTeam, SaysHowManyRanksABudgetNeeds) {
       EXPECT_GT(bytes_on(team.ranks - 1), bytes);
     }
   }
-  // Any dimension may do better.
+  // Another dimension may need fewer ranks.
   EXPECT_LE(smallest_team(A, bytes_on(8), x, Direction::normal).ranks, 8);
   expect_error<BudgetError>([&] { smallest_team(A, 1000, x, Direction::normal); },
                             "no team is large enough");
@@ -209,7 +209,7 @@ TEST(CanonicalSums, OfASolveGiveOneImageOnAnyNumberOfRanks) {
   EXPECT_LT(distance(solve(team, {}), one), 1e-3);
 }
 
-// Of one segment and of several; of ranks with one leaf and with none.
+// One segment and several; ranks with one leaf and with none.
 TEST(CanonicalSums, SendAndHoldWhatIsAnnounced) {
   const Team team = Team::world(), alone = Team().reshaped({{"rank", 1}});
   const bool is_alone = team.size() == 1;
@@ -225,7 +225,7 @@ TEST(CanonicalSums, SendAndHoldWhatIsAnnounced) {
     EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
     EXPECT_EQ(sent_messages().bytes - before.bytes, announced.bytes);
     EXPECT_EQ(sent_messages().messages - before.messages, announced.messages);
-    // An image to the next rank, and one back, whatever the number of coils.
+    // An image to the next rank, and one back, for any number of coils.
     const index_t image = 8 * nx * ny, ways = is_alone ? 0 : is_at_end ? 1 : 2;
     EXPECT_EQ(announced.bytes, ways * image);
     EXPECT_GE(announced.synchronisations, is_alone ? 0 : (image + 262143) / 262144);

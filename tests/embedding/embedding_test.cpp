@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library inside of other programs: each case runs one, at an odd time or in an odd state of
-// it.
+// The library in other programs: each case runs a program at an unusual time or in an unusual
+// state.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -17,7 +17,7 @@ constexpr bool kIsSanitized = true;
 #else
 constexpr bool kIsSanitized = false;
 #endif
-// Some hosts end while threads of theirs still run; what these hold is not lost.
+// Some hosts end while their threads still run; memory held by these is not a leak.
 constexpr const char* kSanitizerOptions = "export ASAN_OPTIONS=detect_leaks=0; ";
 
 struct Ran {
@@ -49,7 +49,7 @@ class Folder {
   std::string path_;
 };
 
-// Runs a host program and expects its uses to have gone well, and nothing else said.
+// Runs a host program; expects all its uses to succeed, and no other output.
 void expect_uses(const std::string& place, const std::string& uses,
                  const std::string& before = "") {
   const Folder folder;
@@ -130,7 +130,7 @@ TEST(Embedding, PlansKeepToOneThreadWhenTheHostHasToldFftwOtherwise) {
   EXPECT_EQ(ran.code, 0) << ran.output;
 }
 
-// A limit leads to the result or to an error, but not to a wait without end.
+// Every limit gives the result or an error, never an endless wait.
 TEST(Embedding, TheCommandEndsUnderAnyLimitOfItsMemory) {
   if (kIsSanitized) GTEST_SKIP() << "sanitizers map more than any limit";
   const Folder folder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host that has told FFTW to make plans of several threads. Those of the library are of single
-// lines: with two threads each they would start threads, which is what this looks for.
+// A host that has set FFTW to make plans with several threads. Plans of the library are for single
+// lines: with two threads they would start threads, which this program detects.
 #include <fftw3.h>
 
 #include <cstdio>
@@ -44,7 +44,7 @@ int main() {
   if (fails(fftw_planner_nthreads() != 2 || fftwf_planner_nthreads() != 2,
             "the host's number is lost"))
     return 1;
-  // What the test looks for is there to be seen.
+  // The program can detect threads of FFTW.
   auto* const data = static_cast<fftw_complex*>(fftw_malloc(sizeof(fftw_complex) << 16));
   const fftw_plan plan = fftw_plan_dft_2d(256, 256, data, data, FFTW_FORWARD, FFTW_ESTIMATE);
   fftw_execute(plan);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses the library at an odd time or in an odd state: host PLACE FOLDER. It says
-// "used" for each use that went well, and ends with 1 after one that did not.
+// A program that uses the library at an unusual time or in an unusual state: host PLACE FOLDER.
+// Prints "used" after each successful use, and exits with 1 after a failed one.
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ namespace {
 std::string folder;  // constant after the start of main()
 std::string place;
 
-// Nothing that fails may be taken for a good end, whatever handlers are left.
+// A failure must not look like a success, whatever handlers remain.
 void use_or_die(const char* where, const std::function<void()>& use) {
   try {
     use();
@@ -101,7 +101,7 @@ void in_exit_handler(bool uses_before) {
       use_everything(folder);
     });
   });
-  // Statics made from here on are destroyed before that handler runs.
+  // Statics constructed from here on are destroyed before that handler runs.
   if (uses_before) objects = new Objects;
   if (uses_before) objects->use(folder);
 }
@@ -112,7 +112,7 @@ void in_quick_exit() {
   std::quick_exit(0);
 }
 
-// Made before main(), and so destroyed after everything that main() has made.
+// Constructed before main(), and so destroyed after all objects of main().
 struct Early {
   std::unique_ptr<Objects> objects;
   ~Early() {
@@ -126,7 +126,8 @@ void in_global_destructor() {
   use_everything(folder);
 }
 
-// By the state of the process: ThreadSanitizer does not know pthread_join() of the main thread.
+// Reads the state of the process: ThreadSanitizer does not handle pthread_join() of the main
+// thread.
 bool main_thread_has_ended() {
   std::ifstream file("/proc/self/stat");
   std::string line;
@@ -165,7 +166,7 @@ std::string folder_of_child() {
   return made;
 }
 
-// Threads that do what takes locks, or changes what all threads see.
+// Threads that repeatedly take locks or change global state.
 class BusyThreads {
  public:
   explicit BusyThreads(Objects& common) {
@@ -213,7 +214,7 @@ class BusyThreads {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  /// Rounds of the thread that has done the fewest.
+  /// The smallest number of rounds of any thread.
   int rounds() const {
     int fewest = rounds_.front()->load();
     for (const auto& n : rounds_) fewest = std::min(fewest, n->load());
@@ -235,7 +236,7 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-// A child ends with `result` == 0 if all went well, and is killed when it hangs.
+// Runs work in a child. It must end with `result` == 0; it is killed when it hangs.
 int run_child(const std::function<void()>& work, bool exits_normally) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -273,7 +274,7 @@ void in_children_of_busy_parents() {
           try {
             common.add(Tensor::ones({6}));
           } catch (const StateError&) {
-            // Its value was being changed.
+            // Another thread was writing it.
             common.sum.set_value(Tensor::ones({6}));
             common.add(Tensor::ones({6}));
             require(common.sum.get_value().at<double>({1}) == 2, "a value set anew");
@@ -298,7 +299,7 @@ void in_children_of_busy_parents() {
   use_or_die("the parent", [] { use_everything(folder); });
 }
 
-// As a server does that forks its workers before it has done anything.
+// Like a server that forks its workers before it computes anything.
 void in_child_of_idle_parent() {
   require(run_child(
               [] {
@@ -311,7 +312,7 @@ void in_child_of_idle_parent() {
   use_or_die("the parent", [] { use_everything(folder); });
 }
 
-// fork() by a thread that is in a call itself.
+// fork() by a thread within a call.
 void fork_in_a_step() {
   SharedVariable s = shared(Tensor::ones({3}));
   s.modify([&](Tensor& t) {
@@ -365,7 +366,7 @@ void more_threads_than_cores() {
   });
 }
 
-// As a service does whose memory is limited.
+// Like a service with limited memory.
 void little_memory() {
   use_or_die("little memory", [] {
     const auto x = dmatrix("x"), y = dmatrix("y");
@@ -395,8 +396,8 @@ void little_memory() {
   });
 }
 
-// AddressSanitizer puts guard zones into the frames: uses that need 64 KiB of stack without it need
-// 160 KiB with it.
+// AddressSanitizer adds guard zones to stack frames: uses that need 64 KiB of stack need 160 KiB
+// with it.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kSmallStackBytes = 256 << 10;
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in that uses the library; its host does not know of it.
+// A plug-in that uses the library; its host does not.
 #include <exception>
 
 #include "embedding/use_everything.hpp"

@@ -29,7 +29,7 @@ void use_tensors(const std::string& folder) {
   const Storage storage = Storage::shared_memory(4096);
   const MemoryScope scope;
   const MemoryLimit limit(Device{}, std::uint64_t{1} << 40);
-  // The sum and not the peak: other threads may free more meanwhile than this one allocates.
+  // Compares sums, not peaks: other threads may free more memory than this one allocates.
   require(Tensor::zeros({1000}).nbytes() == 8000 && scope.allocated_bytes() >= 8000, "allocators");
   Allocator::of(Device{}).trim();
   write_npy(folder + "/a.npy", a);

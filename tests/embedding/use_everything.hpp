@@ -7,14 +7,15 @@
 
 namespace palimpsest::testing {
 
-/// Throws std::runtime_error with the name of what is wrong.
+/// Throws std::runtime_error with the name of the failed check.
 void require(bool holds, const char* what);
 
-/// Objects that are made at one time and used at another.
+/// Objects made at one time and used at another.
 class Objects {
  public:
   Objects();
-  /// Applies, writes, copies and saves them; files lie in `folder`. Throws if a value is wrong.
+  /// Applies, writes, copies and saves the objects; files go to `folder`. Throws if a value is
+  /// wrong.
   void use(const std::string& folder);
 
   NamedLinop dense, chain;
@@ -24,8 +25,8 @@ class Objects {
   Tensor x;
 };
 
-/// Makes and uses something of every public header; files lie in `folder`, which exists. Throws if
-/// a value is wrong.
+/// Makes and uses objects of every public header; files go to `folder`, which exists. Throws if a
+/// value is wrong.
 void use_everything(const std::string& folder);
 
 }  // namespace palimpsest::testing

@@ -233,7 +233,7 @@ TEST_F(FunctionGraphTest, SeveralOutputsMayOverwriteOneInput) {
   spec.n_outputs = 2;
   const Apply split = toy::make(spec)->make_node(std::vector<Variable>{x});
   EXPECT_EQ(verdict({x}, {split.output(0), split.output(1)}), InconsistencyKind::none);
-  // Both outputs are the same memory: one may be overwritten after the other has been read.
+  // Both outputs share memory: one may be overwritten after the other has been read.
   const Variable a = apply(toy::A_destroys, {split.output(0), y});
   EXPECT_EQ(verdict({x, y}, {apply(toy::D, {a}), apply(toy::S, {split.output(1)})}),
             InconsistencyKind::none);
@@ -265,7 +265,7 @@ TEST_F(FunctionGraphTest, PartsOfAnAccumulatorMayBeOverwrittenOneByOne) {
   first.write_regions.emplace(0, toy::slice(0, 3));
   second.write_regions.emplace(0, toy::slice(3, 3));
   const Variable low = apply(toy::make(first), {x}), part = apply(toy::part(3, 3), {x});
-  // The upper part is read from the old name of the memory: nothing has been written there.
+  // The upper part is read by the old name of the memory, which was not written there.
   EXPECT_EQ(verdict({x}, {apply(toy::D, {low, part})}), InconsistencyKind::none);
   EXPECT_EQ(verdict({x}, {apply(toy::D, {apply(toy::make(second), {low}), part})}),
             InconsistencyKind::ordering_cycle);

@@ -42,7 +42,7 @@ TEST_F(InplaceQuery, AReaderThatNeedsTheResultRefuses) {
 }
 
 TEST_F(InplaceQuery, SeesCyclesThroughOtherConstraints) {
-  // D overwrites y after A has read it; A cannot overwrite z, which D's result is read with.
+  // D overwrites y after A has read it; A cannot overwrite z, which is read after D.
   const Variable a = apply(toy::A, {z, y});
   const Variable d = apply(toy::A_destroys, {y, x}), e = apply(toy::D, {d, z});
   FunctionGraph graph = graph_of({x, y, z}, {apply(toy::S, {a}), e});
@@ -51,7 +51,7 @@ TEST_F(InplaceQuery, SeesCyclesThroughOtherConstraints) {
   EXPECT_EQ(possible(graph, e), (std::vector<int>{0, 1}));
 }
 
-// Thousands of nodes are moved to one place of the order.
+// Thousands of nodes move to one position in the order.
 TEST_F(InplaceQuery, AnyNumberOfReadersCanPrecedeOneWriter) {
   constexpr int kReaders = 5000;
   std::vector<Variable> ends;
@@ -68,7 +68,7 @@ TEST_F(InplaceQuery, AnyNumberOfReadersCanPrecedeOneWriter) {
     n_readers += node.op().name() == "S" ? 1 : 0;
   }
   EXPECT_EQ(n_readers, kReaders - 1);
-  // A reader that needs what is written, and one more writer, are still refused.
+  // A reader that depends on the write, and one more writer, are still refused.
   const Apply last = ends.back().owner().input(0).owner();
   EXPECT_EQ(inplace_refusal(graph, last, apply(toy::A_destroys, {x}).owner(), 0),
             InconsistencyKind::multiple_destroyers);
@@ -76,7 +76,7 @@ TEST_F(InplaceQuery, AnyNumberOfReadersCanPrecedeOneWriter) {
   EXPECT_TRUE(graph.consistent());
 }
 
-// x must stay, y is free, z is read by somebody who needs a result.
+// x is protected, y is free, z is read by a node that depends on a result.
 TEST_F(InplaceQuery, SaysOfEachInputOfAVariantWhyItWouldBeRefusedAlone) {
   const auto several = [](AliasMap destroys) {
     return toy::make(toy::Spec{.name = "E", .destroys = std::move(destroys), .n_outputs = 3});
@@ -95,7 +95,7 @@ TEST_F(InplaceQuery, SaysOfEachInputOfAVariantWhyItWouldBeRefusedAlone) {
     const Apply alone = several({{input, {input}}})->make_node(inputs);
     EXPECT_EQ(inplace_refusal(graph, node, alone, input), refusal) << input;
   }
-  // Where two outputs come into one input, only trying tells.
+  // If two outputs overwrite one input, only a trial decides.
   const auto twice = several({{0, {1}}, {1, {1}}, {2, {0, 2}}})->make_node(inputs);
   for (const auto& [input, refusal] : inplace_refusals(graph, node, twice)) {
     EXPECT_FALSE(refusal.has_value()) << input;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs under random edits, reverts and failing edits, against the reference.
+// Random graphs under random edits, reverts and failing edits, compared with the reference.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@ constexpr int kEdits = 120000;
 constexpr int kEditsPerGraph = 125;
 constexpr std::size_t kMostNodes = 16;
 
-// Counts nodes and uses by what it is told, to be compared with the graph.
+// Counts nodes and uses from its callbacks, for comparison with the graph.
 class Counter : public Feature {
  public:
   void on_import(const FunctionGraph&, const Apply&, std::string_view) override { ++n_nodes; }
@@ -35,7 +35,7 @@ class Editor {
     graph_.add_feature(counter_);
   }
 
-  // One edit and the comparison after it; what differs, or nothing.
+  // Makes one edit and compares. Returns the difference, or nothing.
   std::string step() {
     const std::string before = state();
     bool failed = false;
@@ -90,13 +90,13 @@ class Editor {
     }
   }
 
-  // Each op differs from every other one: what it declares is part of what it is.
+  // A new op each time: declarations are part of an op's identity.
   OpPtr random_op(std::size_t n_inputs) {
     toy::Spec spec;
     spec.serial = std::to_string(n_ops_++);
     const auto input = [&] { return static_cast<int>(pick(n_inputs)); };
     if (chance(0.15)) spec.n_outputs = 2;
-    const bool is_wide = chance(0.02);  // as a loop with many states is
+    const bool is_wide = chance(0.02);  // like a loop with many states
     if (is_wide) spec.n_outputs = 9 + static_cast<int>(pick(4));
     for (int out = 0; out < spec.n_outputs; ++out) {
       const double kind = std::uniform_real_distribution<double>(0, is_wide ? 0.35 : 1)(random_);
@@ -131,8 +131,8 @@ class Editor {
     return from[pick(from.size())];
   }
 
-  // A part of one value is overwritten, then a part of the result, and so on. The value is no view
-  // of a part: regions of these ops reach beyond it.
+  // Overwrites a part of a value, then a part of the result, and so on. The value is not a view of
+  // a part: regions of these ops reach beyond it.
   Variable random_chain(const std::vector<Variable>& from) {
     const Variable start = from[pick(from.size())];
     Variable v = start.is_root() ? start : toy::apply(toy::S, {constants_[0]});
@@ -171,7 +171,7 @@ class Editor {
     for (int i = 0; i < 6; ++i) values.push_back(random_value(inputs));
     std::vector<Variable> outputs;
     for (int i = 0; i < 2; ++i) outputs.push_back(toy::apply(toy::S, {values[3 + pick(6)]}));
-    if (!is_known_) {  // its only root that is no input must not be in the graph to begin with
+    if (!is_known_) {  // its only root that is not an input must not be in the graph already
       outputs = {toy::apply(toy::S, {inputs[0]}), toy::apply(toy::A, {inputs[1], inputs[2]})};
     }
     return FunctionGraph(inputs, outputs, {.clone = false});
@@ -250,7 +250,7 @@ class Editor {
     }
   }
 
-  // What a node may overwrite, against replacing it and asking the reference.
+  // Asks which inputs a node may overwrite, and compares with a replacement and the reference.
   std::string ask() {
     const std::vector<Apply> nodes = applications_of(graph_.outputs(), graph_.inputs());
     if (nodes.empty()) return {};
@@ -297,7 +297,7 @@ class Editor {
     states_.resize(k + 1);
   }
 
-  // Everything that a caller sees of the graph's structure.
+  // The public state of the graph's structure.
   std::string state() const {
     std::map<const VariableNode*, std::string> names;
     std::string text;

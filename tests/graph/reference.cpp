@@ -41,7 +41,7 @@ class Analyser {
     bool is_output = false;
     std::vector<AliasOf> children;
     std::vector<std::pair<Apply, int>> uses;
-    // All that it reaches by alias edges, with the region of each way.
+    // All variables that it reaches by alias edges, with the region of each path.
     std::map<std::size_t, std::vector<Region>> below;
   };
 
@@ -146,7 +146,7 @@ class Analyser {
     }
   }
 
-  // Does the node overwrite memory of what is to be overwritten last?
+  // Does the node overwrite memory that must be overwritten last?
   bool is_last(const Apply& node) {
     for (int input : overwritten_inputs(node)) {
       const std::size_t d = id_of(node.input(static_cast<std::size_t>(input)));
@@ -180,7 +180,7 @@ class Analyser {
   }
 
   bool has_cycle(const std::set<Edge>& edges) const {
-    // Nodes without anything before them go, again and again; what stays lies behind a cycle.
+    // Removes nodes without predecessors repeatedly; the remaining ones depend on a cycle.
     std::map<const ApplyNode*, int> n_before;
     for (const Apply& node : result_.nodes) n_before[node.node()] = 0;
     for (const auto& [a, b] : edges) ++n_before[b];

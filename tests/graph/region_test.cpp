@@ -24,7 +24,7 @@ TEST(Region, SlicesMeetWhereTheyShareAnElement) {
   EXPECT_FALSE(slice(2, 0).meets(Region::whole(), kUnknownType));
 }
 
-// start:stop:step, as an index is written.
+// start:stop:step, in the notation of an index.
 TEST(Region, PrintsAsAnIndex) {
   EXPECT_EQ(slice(2, 2).str(), "[2:4]");
   EXPECT_EQ(slice(0, 3, 2).str(), "[0:6:2]");
@@ -75,7 +75,7 @@ TEST(Region, CoversSaysYesOnlyWhereItIsSo) {
   EXPECT_FALSE(slice(0, 3).covers(Region::whole()));
 }
 
-// Chains of random views of a dense array, followed element by element.
+// Chains of random views of a dense array, tracked element by element.
 class Followed {
  public:
   Followed(std::mt19937_64& random, Extents parent)

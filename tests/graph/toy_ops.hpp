@@ -11,7 +11,7 @@
 
 namespace palimpsest::toy {
 
-/// Everything that an op can declare about memory.
+/// All declarations of an op about memory.
 struct Spec {
   std::string name = "op";
   AliasMap views = {}, destroys = {};
@@ -21,11 +21,11 @@ struct Spec {
   std::vector<std::set<int>> output_aliases = {};
   std::map<std::pair<int, int>, Region> view_regions = {};
   std::map<int, Region> write_regions = {};
-  std::string serial = {};  // tells equal specs apart
+  std::string serial = {};  // distinguishes equal specs
   bool can_fail = false;
 };
 
-/// An opaque op of any number of inputs that declares whatever a test wants.
+/// An opaque op with any number of inputs and any declarations.
 class ToyOp : public Op {
  public:
   explicit ToyOp(Spec spec) : spec_(std::move(spec)) {}
@@ -101,7 +101,7 @@ inline const OpPtr A_aliased = make("A!a", {}, {{0, {0}}}, {}, {{0, 1}});
 inline Region slice(index_t start, index_t count, index_t step = 1) {
   return Region::box({{start, step, count, 0}}, 1);
 }
-/// A view that shows just that.
+/// A view that shows exactly this region.
 inline OpPtr part(index_t start, index_t count, index_t step = 1) {
   Spec spec{"part", {{0, {0}}}};
   spec.view_regions.emplace(std::pair(0, 0), slice(start, count, step));

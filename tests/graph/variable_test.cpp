@@ -50,7 +50,7 @@ TEST(Variable, ChainLongerThanTheStackIsReleased) {
   EXPECT_EQ(applications_of(std::vector<Variable>{v}).size(), 300000u);
 }
 
-// Chains through what a variable only holds. Each is made here and ends on a small stack.
+// Chains through objects that a variable holds. Each is made here and destroyed on a small stack.
 constexpr int kLinks = 10'000;
 
 struct Keeping : Attachment {

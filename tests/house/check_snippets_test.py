@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/check_snippets.py"
-# Stands in for the compiler: the program it makes prints the source's lines that begin with //.
+# Replaces the compiler: its program prints the source's lines that begin with //.
 COMPILER = """#!/bin/sh
 for word in "$@"; do
   case $word in *snippet.cpp) source=$word ;; esac

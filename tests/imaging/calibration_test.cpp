@@ -64,7 +64,7 @@ TEST(CalibrationArea, MovesAlongTheReadoutToTheMostEnergy) {
   const CalibrationArea a = calibration_area_of(kspace, 6);
   EXPECT_EQ(a, (CalibrationArea{{0, 3, 3}, {1, 6, 6}}));
   EXPECT_EQ(calibration_samples(kspace, a).shape(), (Extents{2, 6, 6}));
-  // Not to where something is missing.
+  // Does not grow to where samples are missing.
   kspace.narrow(1, 4, 1).narrow(2, 5, 1).fill<Sample>(Sample(0));
   EXPECT_EQ(calibration_area_of(kspace, 6).start[2], 6);
 }
@@ -94,7 +94,7 @@ TEST(CalibrationFrom, RadialSamplesGiveTheGrid) {
       const double kx = static_cast<double>(k.at<float>({spoke, sample, 0}));
       const double ky = static_cast<double>(k.at<float>({spoke, sample, 1}));
       std::complex<double> sum = 0;
-      // The rest lies outside of the block and is left out.
+      // Samples outside the block are left out.
       for (index_t i = 0; i < n * n && kx * kx + ky * ky < 50; ++i) {
         const double turn =
             (kx * static_cast<double>(i % n - n / 2) + ky * static_cast<double>(i / n - n / 2)) / n;

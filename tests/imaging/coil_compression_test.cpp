@@ -36,7 +36,7 @@ TEST(CompressCoils, ByDefaultTurnsTheCoilsAndKeepsTheEnergy) {
     EXPECT_EQ(e.size(), 6U);
     EXPECT_NEAR(std::accumulate(e.begin(), e.end(), 0.0), 1, 1e-12);
     EXPECT_TRUE(std::is_sorted(e.rbegin(), e.rend()));
-    // The way back gives everything back.
+    // The adjoint restores everything.
     EXPECT_TRUE(allclose(r.compression.kspace.H()(r.kspace), kspace, 1e-4, 1e-3));
   }
 }
@@ -60,7 +60,7 @@ TEST(CompressCoils, KeepsAsMuchEnergyAsItIsAskedFor) {
   }
 }
 
-// Two coils that are one another times a number are one coil.
+// Two proportional coils are one coil.
 TEST(CompressCoils, FindsTheCoilsThatThereAre) {
   const Tensor two = head_kspace(2, 32, 30);
   Tensor four = Tensor::empty({4, 32, 30}, DType::complex64);
@@ -84,7 +84,8 @@ TEST(CompressCoils, TheGeometricMethodKeepsMoreAndTurnsSlowly) {
   const Tensor a = g.compression.matrices;
   ASSERT_EQ(a.shape(), (Extents{64, 3, 8}));
   for (index_t x = 1; x < 64; ++x) {
-    // Rows are orthonormal, and the product with those of the last position is Hermitian, >= 0.
+    // Rows are orthonormal, and the product with the matrix of the last position is Hermitian and
+    // >= 0.
     for (index_t i = 0; i < 3; ++i) {
       for (index_t j = 0; j < 3; ++j) {
         std::complex<double> gram = 0, turn = 0, back = 0;

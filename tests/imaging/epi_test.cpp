@@ -15,7 +15,7 @@ using Sample = std::complex<float>;
 
 NamedLinop along_x() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
 
-// k-space (C, .., x) whose image has this phase besides.
+// k-space (C, .., x) whose image has this additional phase.
 Tensor turned(const Tensor& kspace, const EchoPhase& phase) {
   Tensor image = along_x().H()(kspace).contiguous();
   auto* v = image.mutable_data<Sample>();

@@ -31,7 +31,7 @@ EspiritOptions at(index_t y, index_t x, index_t height, index_t width) {
   return options;
 }
 
-// |a^H b| of the coils' values at a point of maps (1, C, y, x) or (C, y, x).
+// a^H b| of the coil values at a point; maps are (1, C, y, x) or (C, y, x).
 double agreement(const Tensor& a, const Tensor& b, index_t y, index_t x) {
   Complex overlap = 0;
   for (index_t c = 0; c < a.shape(0); ++c) {
@@ -72,7 +72,7 @@ TEST(Espirit, MapsAreZeroExactlyWhereTheEigenvalueIsBelowTheCropValue) {
   EXPECT_LT(n_cropped, 64 * 64 - 500);
 }
 
-// With all vectors kept every window is in their span.
+// If all vectors are kept, every window is in their span.
 TEST(Espirit, EigenvaluesAreOneWhenAllVectorsAreKept) {
   EspiritOptions options = at(10, 8, 12, 12);
   options.kernel = 3;
@@ -88,7 +88,7 @@ class OneVector : public ::testing::TestWithParam<Extents> {
  protected:
   static constexpr index_t kKernel = 3;
 
-  // The window that all windows of the area agree with best, by the power method.
+  // The window that best agrees with all windows of the area, by the power method.
   static std::vector<Complex> dominant_window(const Tensor& area) {
     const Extents e = area.shape();
     const bool is_volume = e.size() == 4;
@@ -130,7 +130,7 @@ class OneVector : public ::testing::TestWithParam<Extents> {
 TEST_P(OneVector, GivesTheTransformOfThatVector) {
   const Extents shape = GetParam();
   const bool is_volume = shape.size() == 4;
-  // Smooth k-space, so that one vector stands out.
+  // Smooth k-space, so that one vector dominates.
   const std::vector<float> noise =
       Tensor::random_normal({element_count(shape) * 2}, DType::float32, {7, 0}).to_vector<float>();
   Tensor kspace = Tensor::zeros(shape, DType::complex64);
@@ -174,7 +174,7 @@ TEST_P(OneVector, GivesTheTransformOfThatVector) {
     }
     EXPECT_NEAR(eigenvalues[static_cast<std::size_t>(p)], energy / static_cast<double>(window),
                 1e-5);
-    // Two eigenvalues 0 have any vectors.
+    // If two eigenvalues are 0, their vectors are arbitrary.
     if (energy <= 1e-4) continue;
     EXPECT_NEAR(std::abs(overlap) / std::sqrt(energy), 1, 1e-5);
   }
@@ -208,7 +208,7 @@ TEST(Espirit, SetsAreOrthonormalAndOrdered) {
   }
 }
 
-// Without eigenvalues LAPACK is left out where a bound of them is below the crop value.
+// Without eigenvalues, points whose eigenvalue bound is below the crop value skip LAPACK.
 TEST(Espirit, CroppedVectorsAreTheSameWithoutTheirEigenvalues) {
   for (const index_t sets : {1, 2, 4}) {
     for (const double crop : {0.0, 0.02, 0.3, 0.8, 0.95}) {
@@ -229,7 +229,7 @@ TEST(Espirit, CroppedVectorsAreTheSameWithoutTheirEigenvalues) {
   }
 }
 
-// The first of two sets comes from LAPACK, a single one from power steps.
+// The first of two sets is computed by LAPACK, a single one by power iterations.
 TEST(Espirit, PowerStepsFindTheVectorsOfLapack) {
   const Tensor kspace = head_kspace(6, 48, 44);
   EspiritOptions two;
@@ -342,7 +342,7 @@ TEST(Espirit, ThePlanIsWhatIsHeld) {
   EspiritOptions weighted;
   weighted.threshold = automatic;
   expect_planned(kspace, weighted);
-  // Into an array only the work is held.
+  // With an output array, only the workspace is held.
   ScratchArray array(::testing::TempDir(), {1, 5, 50, 37}, DType::complex64);
   const MemoryScope scope;
   espirit(kspace, array, bare);
@@ -391,7 +391,7 @@ TEST(Espirit, AutomaticWeightsFollowTheNoise) {
     const MapsResult found = espirit(noisy(kspace, sigma2), options);
     EspiritOptions told = options;
     told.sigma2 = sigma2;
-    // The level that the smallest singular values have is about the true one.
+    // The noise level estimated from the smallest singular values is about the true one.
     EXPECT_NEAR(static_cast<double>(found.vectors),
                 static_cast<double>(espirit(noisy(kspace, sigma2), told).vectors), 20)
         << sigma2;
@@ -461,7 +461,7 @@ TEST(Espirit, NamesWhatIsWrong) {
   expect_error<ValueError>([&] { plan_espirit(kspace.shape(), options); }, "soft");
 }
 
-// The head of sigpy-mri-tutorial, complex64 (8, 230, 180), where the machine has it.
+// The head of sigpy-mri-tutorial, complex64 (8, 230, 180), if the file is available.
 TEST(Espirit, FindsTheKnownNumbersOfAMeasuredHead) {
   const char* const path = std::getenv("PALIMPSEST_TEST_HEAD");
   if (!path) GTEST_SKIP() << "PALIMPSEST_TEST_HEAD names no file";

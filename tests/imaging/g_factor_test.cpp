@@ -26,7 +26,7 @@ TEST(GFactor, IsOneWithoutAcceleration) {
   EXPECT_EQ(found.warning, "");
 }
 
-// Twofold regular undersampling folds two points: their matrix S^H S tells g exactly.
+// Regular twofold undersampling folds two points: g follows exactly from their matrix S^H S.
 TEST(GFactor, OfALatticeIsThatOfTheFoldedPoints) {
   const index_t n = 16;
   const Tensor maps = ring_coil_maps(4, n, n);
@@ -53,7 +53,7 @@ TEST(GFactor, OfALatticeIsThatOfTheFoldedPoints) {
       const double exact = std::sqrt(aa * bb / (aa * bb - std::norm(ab)));
       const double ratio = double{found.g.at<float>({y, x})} / exact;
       ratio_sum += ratio;
-      // Each deviation is known to 2.5 %, their quotient to 3.5 %.
+      // Each deviation is estimated to 2.5 %, their quotient to 3.5 %.
       EXPECT_NEAR(ratio, 1, 0.18) << y << " " << x;
     }
   }

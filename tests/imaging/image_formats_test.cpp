@@ -61,7 +61,7 @@ TEST(ImageFormats, IsmrmrdHeadsSayWhereASliceLies) {
       EXPECT_NEAR(double{head.position_mm[row]}, at, 1e-4);
     }
   }
-  // Without the attributes of this library the place follows from the heads, whatever their order.
+  // Without attributes of this library the position follows from the headers, in any order.
   for (IsmrmrdImageHead& head : images.heads) head.attributes.clear();
   std::swap(images.heads[0], images.heads[3]);
   Tensor data = images.data.clone();

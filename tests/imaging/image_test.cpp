@@ -84,13 +84,13 @@ TEST(Image, RadiologicalViewsPutAnteriorAndSuperiorAtTheTop) {
   Image image;
   image.data = Tensor::arange(6, DType::float32).view({2, 3});
   image.names = Dims("Ny Nx");
-  // x to the right, y to anterior, both against LPS: both axes are turned.
+  // x to the right, y to anterior, both opposite to LPS: both axes are flipped.
   image.affine_lps = AffineMatrix{{{-1, 0, 0, 0}, {0, -1, 0, 0}, {0, 0, 1, 0}}};
   EXPECT_EQ(radiological(image).data.to_vector<float>(), (std::vector<float>{5, 4, 3, 2, 1, 0}));
-  // Coronal: x to the left, y to superior: rows are turned.
+  // Coronal: x to the left, y to superior: rows are flipped.
   image.affine_lps = AffineMatrix{{{1, 0, 0, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}}};
   EXPECT_EQ(radiological(image).data.to_vector<float>(), (std::vector<float>{3, 4, 5, 0, 1, 2}));
-  // x to posterior, y to the left: left runs across.
+  // x to posterior, y to the left: the axes are transposed.
   image.affine_lps = AffineMatrix{{{0, 1, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}}};
   EXPECT_EQ(radiological(image).data.shape(), (Extents{3, 2}));
   EXPECT_EQ(radiological(image).data.to_vector<float>(), (std::vector<float>{0, 3, 1, 4, 2, 5}));

@@ -48,9 +48,9 @@ TEST(Walsh, MapsAreThoseOfTheCoils) {
   const Tensor maps = walsh(y);
   ASSERT_EQ(maps.shape(), (Extents{1, 5, 48, 44}));
   EXPECT_GT(worst_agreement(maps, truth, image), 0.98);
-  // A block of one point has nothing to average.
+  // A block of one point averages nothing.
   EXPECT_GT(worst_agreement(walsh(y, {.block = 1}), truth, image), 0.99999);
-  // Nothing around: nothing there.
+  // Maps are 0 where the image is 0.
   EXPECT_EQ(maps.at<Sample>({0, 2, 0, 0}), Sample(0));
   // The combination has the magnitude of the image.
   const Tensor combined = adaptive_combine(y, maps);
@@ -78,7 +78,7 @@ TEST(Walsh, TakesVolumes) {
   Tensor volume = Tensor::empty({3, 4, 20, 18}, DType::complex64);
   for (index_t z = 0; z < 4; ++z) volume.select(1, z).copy_from(y);
   const Tensor maps = walsh(volume, {.block = 3});
-  // All planes are alike: those of one plane.
+  // All planes equal the single plane.
   EXPECT_TRUE(allclose(maps.select(2, 2), walsh(y, {.block = 3}), 1e-4, 1e-5));
 }
 

@@ -48,7 +48,7 @@ TEST(Quality, FitsARealOrAComplexFactor) {
   const Quality all = image_quality(r, turned, complex);
   EXPECT_NEAR(std::abs(all.factor - std::complex<double>(0, -0.5)), 0, 1e-7);
   EXPECT_NEAR(all.nrmse, 0, 1e-7);
-  // Values of one magnitude and other phases are no equals for it.
+  // Equal magnitudes with other phases are not equal for it.
   EXPECT_GT(image_quality(r, magnitudes.factor == 0.0 ? r : r.flip(Axes{1}), complex).nrmse, 0.1);
 }
 

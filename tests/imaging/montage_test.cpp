@@ -52,11 +52,11 @@ TEST(Montage, WritesLabelsAboveAndNotesBelow) {
   EXPECT_EQ(labelled.shape(), (Extents{68, 76}));
   EXPECT_EQ(both.shape(), (Extents{80, 76}));
   EXPECT_EQ(count_of(plain, kInk), 0);
-  // The same letters have as many points in any order.
+  // The same letters in another order have the same number of points.
   EXPECT_EQ(count_of(labelled, kInk), count_of(montage({{image, "tniojda"}}), kInk));
   EXPECT_GT(count_of(labelled, kInk), 60);
   EXPECT_GT(count_of(both, kInk), count_of(labelled, kInk) + 60);
-  // The image itself is not written on.
+  // Labels do not cover the image.
   EXPECT_EQ(count_of(labelled, 0), 40 * 60);
 }
 

@@ -16,7 +16,7 @@ using testing::expect_error;
 using testing::Sample;
 using Complex = std::complex<double>;
 
-// Noise of three coils that are mixed: (3, samples).
+// Correlated noise of three coils: (3, samples).
 Tensor mixed_noise(index_t samples) {
   const std::vector<Sample> white =
       Tensor::random_normal({3, samples}, DType::complex64, {5, 0}).to_vector<Sample>();
@@ -35,7 +35,7 @@ Tensor mixed_noise(index_t samples) {
 }
 
 TEST(NoiseCovariance, IsTheMeanOfProductsWithoutTheMeanOfReadouts) {
-  // Two readouts of two coils with offsets that do not count.
+  // Two readouts of two coils with offsets, which are removed.
   const std::vector<Sample> noise = {{11, 0}, {9, 0},  {5, 1}, {5, -1},  // first readout
                                      {-2, 3}, {-4, 3}, {0, 8}, {0, 6}};  // second
   const Tensor psi = noise_covariance(Tensor::from(noise, Extents{2, 2, 2}), {});
@@ -61,7 +61,7 @@ TEST(Whiten, MakesTheCovarianceTheIdentity) {
 }
 
 TEST(Whiten, TakesTheBorderWhereNothingElseIsThere) {
-  // Noise everywhere, and a signal in the middle that does not count.
+  // Noise everywhere, and a signal in the middle that is ignored.
   Tensor kspace = mixed_noise(80 * 80).view({3, 80, 80}).clone();
   kspace.narrow(1, 20, 40).narrow(2, 20, 40).fill<Sample>(Sample(1000, 0));
   const Tensor white = whiten(kspace, std::nullopt, {.from_border = true});

@@ -82,7 +82,8 @@ TEST(PartialFourier, AllLinesOfAnImageOfOnePhaseGiveItBack) {
   auto* v = image.mutable_data<Sample>();
   for (index_t i = 0; i < image.numel(); ++i) v[i] *= std::polar(1.0F, 0.7F);
   const Tensor found = homodyne(transform(image, {0, 1}), 0, 1.0);
-  // The phase of the lines around the middle is that of the image but where it is almost 0.
+  // The phase of the middle lines equals the phase of the image, except where the image is almost
+  // 0.
   EXPECT_LT(difference_of_magnitudes(found, image), 1e-3);
   for (const Sample value : found.to_vector<Sample>()) ASSERT_EQ(value.imag(), 0);
 }
@@ -95,14 +96,14 @@ TEST(PartialFourier, WeightsRiseTowardsTheMeasuredSide) {
   EXPECT_EQ(from_end.beyond_middle(), 3);
   EXPECT_EQ((PartialLines{.extent = 9, .acquired = 7}).beyond_middle(), 2);
   EXPECT_EQ((PartialLines{.extent = 9, .acquired = 7, .from_end = true}).beyond_middle(), 2);
-  // A point at line k alone has the magnitude of its weight, but for what the phase takes.
+  // A point at line k alone has the magnitude of its weight, reduced by the phase removal.
   const auto magnitude_of = [](index_t line) {
     Tensor kspace = Tensor::zeros({8, 1}, DType::complex64);
     kspace.set<Sample>({line, 0}, 1.0F);
     kspace.set<Sample>({4, 0}, 1e-20F);  // phase 0
     return homodyne(kspace, 0, 7.0 / 8);
   };
-  // A cosine of that amplitude at its top; d = 3 > w, then a line that is its own mirror image.
+  // The maximum of a cosine of this amplitude; d = 3 > w, then a line that is its own mirror image.
   const auto top_of = [&](index_t line) {
     double top = 0;
     for (const Sample v : magnitude_of(line).to_vector<Sample>()) {

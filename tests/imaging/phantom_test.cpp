@@ -26,7 +26,7 @@ TEST(Phantom, AnEllipseHasItsArea) {
 TEST(Phantom, AnglesTurnCounterclockwiseWithYUp) {
   const Ellipse tilted{1.0, 0.8, 0.05, 0, 0, 45};
   const Tensor image = ellipse_image({&tilted, 1}, 64, 64);
-  // Up and to the right of the centre: a small row, a large column.
+  // Above and to the right of the centre: a small row index, a large column index.
   EXPECT_GT(image.at<float>({20, 43}), 0.9F);
   EXPECT_EQ(image.at<float>({20, 20}), 0.0F);
 }

@@ -32,7 +32,7 @@ TEST(Preconditioner, BoundsTheNormalOperatorForEachFrequency) {
     return sum;
   };
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
-    // Random, and one low frequency, where spokes lie densest.
+    // Random numbers plus a low frequency, where spokes are densest.
     Tensor x = Tensor::random_normal({1, kRows, kColumns}, DType::complex64, {seed});
     if (seed > 3) x = Tensor::full<Sample>({1, kRows, kColumns}, Sample(1));
     const std::vector<Sample> spectrum = D(x).contiguous().to_vector<Sample>();

@@ -80,7 +80,7 @@ TEST(Reconstruct, SparsityBeatsLeastSquaresWhichBeatsZeros) {
   EXPECT_LT(variation, 0.7 * squares);
 }
 
-// A ramp costs nothing of second order, where it costs total variation its slope.
+// A ramp has no second-order cost, while total variation penalizes its slope.
 TEST(Reconstruct, GeneralizedVariationKeepsSlopes) {
   const Tensor maps = ring_coil_maps(4, 32, 36);
   std::vector<float> ramp(std::size_t{32} * 36);
@@ -177,7 +177,7 @@ TEST(Reconstruct, SamplesAlongSpokesGiveTheImage) {
   EXPECT_LT(difference(image("l2:0", 40, false), squares), 1e-2);
 }
 
-// Steps of 1 / L alone are 0.2 to 0.5 away after so many iterations.
+// With steps of 1 / L the distance is 0.2 to 0.5 after as many iterations.
 TEST(Reconstruct, ThirtyIterationsAlongSpokesComeNearTheMinimum) {
   const Head head;
   const Tensor trajectory = radial_trajectory({.spokes = 34, .samples = 96, .oversampling = 2});
@@ -193,7 +193,8 @@ TEST(Reconstruct, ThirtyIterationsAlongSpokesComeNearTheMinimum) {
   }
 }
 
-// Their phase would make the steps too long: one step for all frequencies stands in.
+// The phase of these maps would make the steps too long: one step for all frequencies is used
+// instead.
 TEST(Reconstruct, MapsOfSteepPhaseDoNotLetItDiverge) {
   const Head head;
   const Tensor trajectory = radial_trajectory({.spokes = 34, .samples = 96, .oversampling = 2});
@@ -238,7 +239,7 @@ double misfit(const Head& head, const KspaceSampling& sampling, const Tensor& ks
   return std::sqrt(sum);
 }
 
-// The minimum with a data term is the one within the ball on whose border it lies.
+// The minimum with a data term is also the minimum within the ball on whose border it lies.
 TEST(Reconstruct, WithinABallIsTheMinimumThatLiesOnItsBorder) {
   const Head head;
   const KspaceSampling sampling{.mask = head.mask};
@@ -251,7 +252,7 @@ TEST(Reconstruct, WithinABallIsTheMinimumThatLiesOnItsBorder) {
     const double radius = misfit(head, sampling, head.kspace, free.image);
     regs.push_back(parse_regularizer("ball:" + std::to_string(radius)));
     for (const double scale : {1.0, 2.0}) {
-      // Both weights are in that unit.
+      // Both weights are in the unit of the scale.
       regs.back().lambda = radius / scale;
       const auto found = reconstruct(head.kspace, head.maps, sampling,
                                      {.regularizers = regs, .iterations = 1000, .scale = scale});
@@ -308,7 +309,8 @@ TEST(Reconstruct, ABallTakesWeightsOfAMaskSpokesSeriesAndBudgets) {
       "ball: got a basis too");
 }
 
-// Of maps whose squares add up to 1, a gradient step of length 1 puts the measured samples back.
+// If the squares of the maps add up to 1, a gradient step of length 1 restores the measured
+// samples.
 TEST(Reconstruct, PocsProjectsOntoDataMapsAndConstraintByTurns) {
   const Head head;
   const NamedLinop F =

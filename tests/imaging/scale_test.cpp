@@ -65,7 +65,7 @@ TEST(Scale, OfTheWholeGridItIsThatOfTheImage) {
 }
 
 TEST(Scale, OfAPointItIsThatPoint) {
-  // A constant image of 2: one sample of 2 sqrt(n) in the middle, in a grid that is not square.
+  // A constant image of 2: one sample of 2 sqrt(n) in the middle of a grid that is not square.
   Tensor kspace = Tensor::zeros({1, 4, 6, 10}, DType::complex64);
   kspace.set<Sample>({0, 2, 3, 5}, Sample(0, 2 * std::sqrt(240.0f)));
   const Brightness found = brightness_of(kspace, {{2, 3, 5}, {1, 1, 1}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans for tests, by plain sums.
+// Simulated scans for tests, by direct sums.
 #pragma once
 
 #include <complex>
@@ -15,7 +15,7 @@ namespace palimpsest::testing {
 
 using Sample = std::complex<float>;
 
-/// `#` is true.
+/// `#` means true.
 inline Tensor mask_of(const std::vector<std::string>& rows) {
   Tensor mask = Tensor::zeros(
       {static_cast<index_t>(rows.size()), static_cast<index_t>(rows.front().size())}, DType::bool_);

@@ -27,7 +27,7 @@ Tensor random(const Extents& shape, std::uint64_t stream) {
   return Tensor::random_normal(shape, DType::complex64, {17, stream});
 }
 
-// bool: about half of the points, others in each frame.
+// bool: about half of the points; different in each frame.
 Tensor random_mask(const Extents& shape, std::uint64_t stream) {
   Tensor mask = Tensor::zeros(shape, DType::bool_);
   const Tensor numbers = Tensor::random_normal(shape, DType::float32, {17, stream});
@@ -44,7 +44,8 @@ struct Matrix {
   Number& at(std::size_t i, std::size_t j) { return v[i * columns + j]; }
 };
 
-// What coil images measure of one point: frequencies (k, 2), y first, in cycles per field of view.
+// The contribution of one point of a coil image to a sample: frequencies in cycles per field of
+// view.
 Number wave(double ky, double kx, index_t y, index_t x, index_t ny, index_t nx) {
   const double turns = ky * static_cast<double>(y - ny / 2) / static_cast<double>(ny) +
                        kx * static_cast<double>(x - nx / 2) / static_cast<double>(nx);
@@ -185,7 +186,7 @@ TEST(Subspace, TheModelIsThatOfTheFrames) {
   }
 }
 
-// Each image of an identity is a frame.
+// With an identity basis each image is a frame.
 TEST(Subspace, AnIdentityGivesTheFramesByEveryMethod) {
   constexpr index_t kFrames = 3;
   const Tensor maps = ring_coil_maps(3, 16, 14);
@@ -223,7 +224,7 @@ TEST(Subspace, AnIdentityGivesTheFramesByEveryMethod) {
   }
 }
 
-// Signals that decay at three rates, of which three coefficients keep all.
+// Signals that decay at three rates; three coefficients represent all.
 TEST(Subspace, ThreeDecaysAreFoundInAnUndersampledSeries) {
   constexpr index_t kFrames = 16, kN = 24, kDecays = 3;
   constexpr double kRates[kDecays] = {0.05, 0.2, 0.6};
@@ -296,7 +297,7 @@ TEST(Subspace, ABudgetCutsTheSolveAndChangesLittle) {
   const Tensor whole = reconstruct(kspace, maps, sampling, options).image;
   const SolvePlan plan = plan_reconstruct(kspace, maps, sampling, options);
   EXPECT_EQ(plan.tiles, 1);
-  // No array of all frames: those of one coil alone are as large as what is held in all.
+  // No array of all frames exists: the frames of one coil alone are as large as the whole peak.
   EXPECT_LT(plan.peak_bytes, 8 * 6 * 24 * 20 * 8);
   options.budget_bytes = plan.total_bytes() * 9 / 10;
   const SolvePlan cut = plan_reconstruct(kspace, maps, sampling, options);

@@ -129,7 +129,7 @@ TEST(SpiralTrajectory, KeepsTheLimitsOfTheScanner) {
   EXPECT_NEAR(end, 48, 0.5);
 }
 
-// All interleaves together leave no gap of more than a cycle per field of view between turns.
+// All interleaves together leave gaps of at most a cycle per field of view between turns.
 TEST(SpiralTrajectory, TurnsLieACycleApart) {
   const Tensor k = spiral_trajectory({.interleaves = 4, .matrix = 32});
   std::vector<double> crossings;
@@ -186,14 +186,14 @@ TEST(DensityCompensation, PipeMenonAgreesWithTheAnalyticWeights) {
   const Tensor k = radial_trajectory({.spokes = 101, .samples = 128});
   const Tensor exact = density_compensation(k, DensityMethod::analytic);
   const Tensor w = density_compensation(k, DensityMethod::pipe);
-  // Single weights vary with the place of a sample on the grid, their means over rings do not.
+  // Single weights depend on the position of a sample on the grid; their means over rings do not.
   for (index_t j = 20; j < 110; ++j) {
     if (std::abs(j - 64) < 4) continue;  // the kernel smooths the middle
     EXPECT_NEAR(sum(w.narrow(1, j, 1)) / sum(exact.narrow(1, j, 1)), 1, 0.1) << j;
   }
 }
 
-// The weights of a disc add up to its area, wherever it ends but within the width of the kernel.
+// Weights add up to the area of a disc of any radius, up to the width of the kernel.
 TEST(DensityCompensation, WeightsOfASpiralAddUpToDiscs) {
   const Tensor k = spiral_trajectory({.interleaves = 16, .matrix = 32});
   const Tensor w = density_compensation(k, DensityMethod::pipe);

@@ -87,12 +87,12 @@ TEST(EllipseKspace, AgreesWithTheTransformOfTheImage) {
     const Tensor image = ellipse_image(modified_shepp_logan(), ny, nx).to(DType::complex64);
     const Tensor grid = transform(image, {0, 1});
     const Tensor exact = ellipse_kspace(modified_shepp_logan(), ny, nx);
-    // In the middle of k-space a pixel's extent matters little.
+    // In the middle of k-space the extent of a pixel matters little.
     const auto middle = [&](const Tensor& k) {
       return k.narrow(0, ny / 2 - 8, 17).narrow(1, nx / 2 - 8, 17).contiguous();
     };
     EXPECT_LT(relative(middle(grid), middle(exact)), 0.01) << ny;
-    // Towards its border pixels lose what they average, and the grid folds.
+    // Towards the border, pixels average and the grid aliases.
     EXPECT_LT(relative(grid, exact), 0.12) << ny;
   }
 }
@@ -128,7 +128,8 @@ TEST(TrajectoryTransform, ReturnsToTheImage) {
   stacked.copy_from(samples);
   const Tensor found = inverse_trajectory_transform(stacked, spokes, {32, 32}, {.iterations = 60});
   EXPECT_EQ(found.shape(), (Extents{2, 32, 32}));
-  // Spokes leave the corners of k-space out, so that the samples return and not all of the image.
+  // Spokes do not cover the corners of k-space, so the samples are reproduced but not the whole
+  // image.
   EXPECT_LT(relative(A(found.select(0, 1)), samples), 0.01);
   EXPECT_LT(relative(found.select(0, 1), object), 0.15);
   const Tensor smooth =

@@ -26,7 +26,7 @@ Layout random_layout(std::mt19937& random) {
   return layout;
 }
 
-// Of all elements in row-major order: how many elements they lie behind the first one.
+// The offsets of all elements, in elements, in row-major order.
 std::vector<index_t> places(const Layout& layout) {
   std::vector<index_t> all{0};
   for (std::size_t axis = 0; axis < layout.extents.size(); ++axis) {
@@ -119,7 +119,7 @@ TEST(ByteSets, InputsThatOutputsShareAreWritten) {
   EXPECT_EQ(text_of(std::set<int>{}), "[]");
 }
 
-// One pass over all elements of any layout: how many are bad, and which is the first.
+// One pass over all elements of any layout counts the bad ones and finds the first.
 TEST(ScanNumbers, FindsTheFirstOfAllBadOnes) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions in DebugMode are those of the base mode, and find what is wrong with an op: each check
-// fires on an op that violates exactly it.
+// Functions in DebugMode give the results of the base mode and find faults of ops: each check fires
+// on an op that violates exactly it.
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 
 #include <gtest/gtest.h>

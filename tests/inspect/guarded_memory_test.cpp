@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-// Beyond the reach of the compiler, who knows that these accesses are wrong.
+// Hidden from the compiler, which sees that these accesses are wrong.
 volatile std::byte* reach(GuardedMemory& memory, std::size_t buffer, index_t offset) {
   return memory.data(buffer) + offset;
 }
@@ -47,7 +47,7 @@ TEST_F(GuardedMemoryTest, RecordsWritesToWhatIsReadOnlyAndGoesOn) {
   memory.start();
   const std::byte old = *reach(memory, 1, 3);
   *reach(memory, 1, 3) = std::byte{9};
-  *reach(memory, 1, 3) = old;  // putting it back does not help
+  *reach(memory, 1, 3) = old;  // restoring the old value does not help
   memory.stop();
   ASSERT_EQ(memory.faults().size(), 1U);
   EXPECT_EQ(memory.faults()[0].buffer, 1U);

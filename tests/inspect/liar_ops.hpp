@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops for tests: each lies about one thing and is right otherwise.
+// Ops for tests: each has one wrong declaration and is otherwise correct.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace palimpsest::testing {
 
-/// Everything about an op that a test wants to choose; what is not set is right for an op that
-/// copies its first input, float64 of any shape, to its first output.
+/// The properties of an op that tests vary. Defaults are correct for an op that copies its first
+/// input, float64 of any shape, to its first output.
 struct LiarSpec {
   std::string name = "Liar";
   int outputs = 1;
@@ -86,7 +86,7 @@ class Liar final : public Op {
   int number_;
 };
 
-/// Element 0 of a view, whatever its strides, as a number that may be written.
+/// Element 0 of a view with any strides, as a writable number.
 inline double& first_element(const ConstView& view) {
   return *static_cast<double*>(const_cast<void*>(view.data));
 }

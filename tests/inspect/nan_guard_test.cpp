@@ -165,7 +165,7 @@ TEST_F(NanGuardTest, ATagExemptsAVariable) {
   const Variable y = ops::roll(a, 1, 0);
   y.tags().nan_guard = false;
   EXPECT_NO_THROW(function({a}, y, {.mode = NanGuardMode()})(bad(kNan)));
-  // What it is passed on to is blamed on it.
+  // A step that reads an exempt variable is reported, with the variable as cause.
   const NanGuardReport report =
       report_of(function({a}, ops::roll(a, 1, 0), {.mode = NanGuardMode()}), bad(kNan));
   EXPECT_EQ(report.variable.name(), "a");

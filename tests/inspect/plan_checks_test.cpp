@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DebugMode and the plan: placements that are wrong, and steps that behave otherwise in their plan.
+// DebugMode and plans: wrong placements, and steps that behave differently in their plan.
 #include "palimpsest/inspect/debug/plan_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ using testing::first_element;
 using testing::Liar;
 using testing::liar;
 
-// In isolation every buffer touches a border of a page, and guard pages keep two apart; elsewhere
-// two of them touch a border only if it is the one between them.
+// In isolation every buffer touches a page border, and guard pages separate two buffers; otherwise
+// two buffers touch a border only if it lies between them.
 bool touches_page(const ConstView& view) {
   const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
   const auto bytes = static_cast<std::uintptr_t>(view.extents[0]) * 8;
@@ -42,7 +42,7 @@ struct PlanCheckTest : ::testing::Test {
   Tensor a = Tensor::random_normal({40}, DType::float64, {1, 0});
   DebugOptions options{.patience = 1, .preallocated = {}};
 
-  // A chain of steps whose buffers take turns, and one value that is needed to the end.
+  // A chain of steps that alternate between buffers, and one value that is needed to the end.
   Variable chain() const {
     const Variable first = ops::roll(x, 1, 0).named("first");
     Variable v = first;
@@ -50,7 +50,7 @@ struct PlanCheckTest : ::testing::Test {
     return ops::roll(v + first, 1, 0);
   }
 
-  // Runs a plan after `spoil` has changed it, as a call of the function would.
+  // Runs a plan after `spoil` has changed it, like a call of the function.
   void run_spoiled(const Variable& v, const std::function<void(Plan&)>& spoil) {
     const Compiled compiled = compile({x}, v, {.mode = Mode::no_rewrite});
     const Program& program = *compiled.program;
@@ -107,7 +107,7 @@ TEST_F(PlanCheckTest, FindsLiveBuffersThatShareBytes) {
         });
       },
       "two live buffers share bytes: buffer ");
-  // While it runs, the reader meets what another step wrote.
+  // The reader sees the bytes of another step.
   try {
     run_spoiled(chain(), spoil);
     FAIL() << "no error";

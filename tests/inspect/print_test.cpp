@@ -68,7 +68,7 @@ TEST_F(PrintTest, WhatWasShownIsItsLineAndDots) {
             " │  └─ B [id D]\n"
             " └─ Add [id B] 'C'\n"
             "    └─ ···\n");
-  // Across a list too.
+  // Numbering continues through a list.
   EXPECT_EQ(debugprint(std::vector<Variable>{c, c}),
             "Add [id A] 'C'\n ├─ A [id B]\n └─ B [id C]\nAdd [id A] 'C'\n └─ ···\n");
 }

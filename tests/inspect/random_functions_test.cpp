@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random functions of matrices that lie in every way, in DebugMode: nothing is wrong with them, so
-// nothing may be reported; and where no arithmetic is reordered, bits are those of NoRewrite.
+// Random functions of matrices with all kinds of layouts, in DebugMode: nothing is wrong, so
+// nothing may be reported; and in modes without reordered arithmetic, bits equal those of
+// NoRewrite.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -43,7 +44,7 @@ class RandomMatrices {
     return function(ins_, results_,
                     {.updates = updates_, .mode = mode, .on_unused_input = Reaction::ignore});
   }
-  // New arguments for each call, since it may overwrite those that are lent.
+  // New arguments for each call, since it may overwrite lent ones.
   std::vector<Tensor> arguments() {
     std::vector<Tensor> result;
     for (std::size_t i = 0; i + 1 < ins_.size(); ++i) result.push_back(laid_out(matrix()));
@@ -93,7 +94,7 @@ class RandomMatrices {
         return t;
     }
   }
-  // The same strides in memory of its own.
+  // A copy with the same strides.
   static Tensor copy_as_it_lies(const Tensor& t) {
     if (t.rank() == 0) return t.clone();
     index_t lowest = 0, highest = 0;
@@ -178,8 +179,8 @@ TEST(RandomFunctions, GiveNoAlarmInDebugMode) {
   }
 }
 
-// Two duplicates were merged, and later the inputs of the one that stayed were replaced by values
-// equal up to rounding.
+// Two duplicates were merged; then the inputs of the remaining one were replaced by values equal up
+// to rounding.
 TEST(RandomFunctions, AMergeWhoseInputsWereRewrittenLaterIsNoAlarm) {
   RandomMatrices program(37626);
   const Function f = program.compiled(DebugMode({.base = FastRun(), .patience = 1}));
@@ -188,7 +189,7 @@ TEST(RandomFunctions, AMergeWhoseInputsWereRewrittenLaterIsNoAlarm) {
   }
 }
 
-// A product of columns that sum to zero with what is the same in each row.
+// A product of columns that sum to zero with a matrix of equal rows.
 TEST(RandomFunctions, AProductWhoseTermsCancelIsNoAlarm) {
   RandomMatrices program(83051);
   const Function f = program.compiled(DebugMode({.base = FastRun(), .patience = 1}));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DebugMode and the compiler: rewrites that change results, that fail, or that never do the same.
+// DebugMode and the compiler: rewrites that change results, that fail, or that are not
+// deterministic.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,7 +20,7 @@ using testing::expect_error;
 
 enum class Twin { right, wrong, one_bit, fails, moody };
 
-// Doubles its input; its in-place twin may be another matter.
+// Doubles its input; its in-place twin may do something else.
 class Double final : public Op {
  public:
   Double(Twin twin, bool in_place) : twin_(twin), in_place_(in_place) {}
@@ -75,7 +76,7 @@ struct RewriteCheckTest : ::testing::Test {
   }
 };
 
-// A branch that is not taken has values that nobody knows; the rest is compared all the same.
+// Values of a branch that is not taken are unknown; all others are compared.
 TEST_F(RewriteCheckTest, ABranchThatIsNotTakenHidesNoWrongTwin) {
   const Variable far = ops::assert_that(x, ops::gt(x, 100.0), "far");
   const Variable chosen = ops::ifelse(constant(Tensor::scalar(true)), ops::roll(x, 1, 0), far);
@@ -122,8 +123,8 @@ TEST_F(RewriteCheckTest, AnExceptionOfAnIntroducedNodeNamesItsRewrite) {
   expect_error<ShapeError>([&] { g(a); }, "introduced by the rewrite run_elementwise_in_place");
 }
 
-// The twin cannot go there, so what it would have done to others is nobody's fault; but it is run,
-// and what it throws is its own.
+// The twin cannot be placed, so its effect on other values is not checked. But it is run, and its
+// exceptions are reported.
 TEST_F(RewriteCheckTest, RefusedRewritesAreNotBlamedForValues) {
   EXPECT_NO_THROW(f(doubled(Twin::wrong, x))(a));
 }

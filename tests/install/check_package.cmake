@@ -8,7 +8,7 @@ file(REMOVE_RECURSE ${WORK_DIR})
 set(prefix ${BUILD_DIR})
 if(TREE STREQUAL Install)
   run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/first)
-  # A package may be moved after it was installed.
+  # An installed package may be moved.
   file(RENAME ${WORK_DIR}/first ${WORK_DIR}/moved)
   set(prefix ${WORK_DIR}/moved)
 endif()
@@ -34,7 +34,7 @@ if(TREE STREQUAL Install)
 endif()
 if(TREE STREQUAL Install AND EXISTS ${prefix}/bin/palimpsest)
   run(${prefix}/bin/palimpsest --version)
-  # Without its module the library says what is missing.
+  # Without its HDF5 module the library names the missing file.
   run(${prefix}/bin/palimpsest simulate ${WORK_DIR}/scan.h5 --size 32 --center 12)
   file(REMOVE ${prefix}/lib/libpalimpsest_hdf5.so)
   execute_process(COMMAND ${prefix}/bin/palimpsest info ${WORK_DIR}/scan.h5

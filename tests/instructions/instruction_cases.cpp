@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small calls, each between two marks at which callgrind begins and ends to count; see
+// Small calls, each between two marks where callgrind starts and stops counting; see
 // count_instructions.py. Prints the name of each case in the order of the counts.
 #include <cstdio>
 #include <functional>
@@ -14,7 +14,7 @@
 extern "C" {
 void begin_of_case();
 void end_of_case();
-// They do something: else compilers would make one function of both.
+// The bodies are not empty: else compilers would merge both functions.
 __attribute__((noinline)) void begin_of_case() { __asm__ volatile("nop" ::: "memory"); }
 __attribute__((noinline)) void end_of_case() { __asm__ volatile("nop; nop" ::: "memory"); }
 }
@@ -41,7 +41,7 @@ void count(const char* name, const std::function<void()>& call) {
   std::puts(name);
 }
 
-// Results are borrowed: nothing is allocated.
+// Results are borrowed, so nothing is allocated.
 void count(const char* name, const std::vector<Tensor>& values,
            const std::function<Variable(const std::vector<Variable>&)>& expression) {
   std::vector<Variable> inputs;

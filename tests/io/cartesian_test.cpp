@@ -22,7 +22,7 @@ using testing::TemporaryDirectory;
 using testing::write_bytes;
 using cfloat = std::complex<float>;
 
-/// One readout of one coil for each row of numbers, along encoding step 1.
+/// One readout of one coil per row of numbers, along encoding step 1.
 RawScan lines(const std::vector<std::vector<cfloat>>& rows, std::array<index_t, 3> matrix) {
   RawScan scan;
   scan.header.encoded.matrix = scan.header.recon.matrix = matrix;
@@ -100,7 +100,7 @@ TEST(SortedKspace, IsThatOfMemoryWhateverIsReadAtATime) {
       }
     }
   }
-  // The files with the results have no names.
+  // Files of results have no names.
   EXPECT_EQ(directory.names(), std::vector<std::string>{"a.h5"});
 }
 
@@ -189,7 +189,7 @@ TEST(Cartesian, SlicesContrastsPhasesAndSetsAreChosen) {
   scan.readouts[4].set = 1;
   const CartesianOptions first{.slice = 0, .contrast = 0, .phase = 0, .set = 0};
   EXPECT_EQ(sorted(scan, first), (std::vector<cfloat>{1}));
-  // A name that leaves one image is enough.
+  // One name that leaves a single image is enough.
   EXPECT_EQ(sorted(scan, {.slice = 1}), (std::vector<cfloat>{2}));
   EXPECT_EQ(sorted(scan, {.contrast = 1}), (std::vector<cfloat>{3}));
   EXPECT_EQ(sorted(scan, {.phase = 1}), (std::vector<cfloat>{4}));
@@ -198,7 +198,7 @@ TEST(Cartesian, SlicesContrastsPhasesAndSetsAreChosen) {
                            "no readouts of slice 2: the scan has slices 0 to 1");
 }
 
-// The first slice was taken without a word.
+// Previously the first slice was taken without a message.
 TEST(Cartesian, OfSeveralImagesNoneIsChosenSilently) {
   using Counter = index_t Readout::*;
   const std::vector<std::pair<Counter, std::string>> counters = {{&Readout::slice, "slice"},
@@ -216,7 +216,7 @@ TEST(Cartesian, OfSeveralImagesNoneIsChosenSilently) {
     write_ismrmrd(directory / "a.h5", scan);
     const RawScanFile file(directory / "a.h5");
     expect_error<ValueError>([&] { sorted_kspace(file, {}, {.folder = directory.path()}); }, text);
-    // One alone need not be named, whatever its number.
+    // A single image need not be named, whatever its number.
     scan.readouts[1].*counter = 3;
     EXPECT_EQ(sorted(scan), (std::vector<cfloat>{1.5}));
   }
@@ -249,7 +249,7 @@ TEST(Cartesian, SeparateCalibrationLinesAreSortedWhenAskedFor) {
   scan.header.calibration_mode = "external";
   for (const std::size_t i : {1U, 2U}) {
     scan.readouts[i].set_flag(ReadoutFlag::calibration);
-    scan.readouts[i].contrast = 1;  // of no matter
+    scan.readouts[i].contrast = 1;  // ignored
   }
   EXPECT_EQ(sorted(scan), (std::vector<cfloat>{1, 0, 0, 4}));
   EXPECT_EQ(sorted(scan, {.calibration = true}), (std::vector<cfloat>{0, 2, 3, 0}));
@@ -286,7 +286,7 @@ TEST(Cartesian, ReversedReadoutsAreTurned) {
   RawScan scan = lines({{1, 2, 3, 4}}, {4, 1, 1});
   scan.readouts[0].set_flag(ReadoutFlag::reverse);
   EXPECT_EQ(sorted(scan), (std::vector<cfloat>{4, 3, 2, 1}));
-  // The echo is at the sample of value 2, and 1 is thrown away.
+  // The echo is at the sample with value 2; sample 1 is dropped.
   scan.header.encoded.matrix[0] = 8;
   scan.readouts[0].center_sample = 1;
   scan.readouts[0].discard_pre = 1;
@@ -346,7 +346,7 @@ TEST(Cartesian, RefusesToMakeScansOfWrongArrays) {
                               "expected axes of 1 to 65535");
 }
 
-/// Noise of 3 coils that leak into each other.
+/// Noise of 3 correlated coils.
 Tensor leaking_noise(index_t n_samples, std::uint64_t seed) {
   const Tensor white = Tensor::random_normal({3, n_samples}, DType::complex64, RandomKey{seed});
   Tensor mixed = white.clone();

@@ -17,7 +17,7 @@
 
 namespace palimpsest::testing {
 
-/// A directory that goes away with the test.
+/// A directory that is removed at the end of the test.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -48,7 +48,7 @@ class TemporaryDirectory {
 };
 
 inline void write_bytes(const std::string& path, const std::string& bytes) {
-  // File systems take great care of a file that is overwritten, which costs milliseconds.
+  // File systems protect overwritten files, which costs milliseconds.
   std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary) << bytes;
 }
@@ -58,7 +58,7 @@ inline std::string read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Any elements of any dtype: 0, 1, 2, .., with other imaginary parts; booleans alternate.
+/// Elements of any dtype: 0, 1, 2, .., with different imaginary parts; booleans alternate.
 inline Tensor counting(const Extents& shape, DType dtype) {
   const index_t n = element_count(shape);
   if (!is_complex(dtype)) {
@@ -76,7 +76,7 @@ inline Tensor counting(const Extents& shape, DType dtype) {
   return Tensor::from(values, shape).to(dtype);
 }
 
-/// A damaged copy: one of several kinds of damage, at random places.
+/// A copy with one of several kinds of damage at random positions.
 inline std::string damaged(const std::string& bytes, std::mt19937& random) {
   const auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
   std::string result = bytes;
@@ -109,8 +109,8 @@ inline std::string damaged(const std::string& bytes, std::mt19937& random) {
   return result;
 }
 
-/// Reads `n` damaged copies: each is read or refused with an IoError, nothing else. The header,
-/// which is where damage has consequences, takes half of it.
+/// Reads `n` damaged copies: each is read or refused with an IoError. Half of the damage hits the
+/// header, where it has consequences.
 template <class Read>
 void expect_survives_damage(const std::string& good, const std::string& path, std::size_t header,
                             int n, Read read) {

@@ -65,7 +65,7 @@ TEST(IsmrmrdHeader, NamesWhatIsMissingOrWrong) {
       [&] { parse_ismrmrd_header("f", replaced("<x>600</x>", "<x>nan</x>")); }, "fieldOfView_mm/x");
 }
 
-// Prefixes of namespaces, comments, CDATA and entities, as other writers use them.
+// Namespace prefixes, comments, CDATA and entities, as other writers use them.
 TEST(IsmrmrdHeader, ReadsWhatOtherWritersMake) {
   std::string xml = make_ismrmrd_header(sample_header());
   const auto replace = [&](const std::string& from, const std::string& to) {

@@ -68,7 +68,7 @@ TEST_F(IsolatedProcess, WildAllocationsFail) {
     void* volatile p = std::malloc(std::size_t{1} << 34);
     memory_.data()[200] = p == nullptr ? 1 : 2;
   };
-  // A sanitizer's allocator ends the process instead.
+  // With a sanitizer, its allocator ends the process instead.
   const auto end = run_isolated(wild, progress_);
   EXPECT_TRUE(end == ChildEnd::crashed || memory_.data()[200] == 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard's own library reads what is written here, and the other way round.
+// The ISMRMRD library reads our files, and we read its files.
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/meta.h>
 #include <ismrmrd/xml.h>

@@ -18,7 +18,7 @@ using testing::read_bytes;
 using testing::TemporaryDirectory;
 using testing::write_bytes;
 
-// A file as another program would write it, field by field.
+// A file of another program, written field by field.
 class MrcBytes {
  public:
   MrcBytes(std::int32_t nx, std::int32_t ny, std::int32_t nz, std::int32_t mode)
@@ -50,7 +50,7 @@ class MrcBytes {
   std::string bytes_;
 };
 
-// The file in the other byte order: its numbers of 4 bytes before the elements, but the texts.
+// The file in the other byte order: swaps the 4-byte numbers of the header, except texts.
 std::string swapped(std::string file, std::size_t element) {
   for (std::size_t i = 0; i < 224; i += 4) {
     if (i != 208)
@@ -63,7 +63,7 @@ std::string swapped(std::string file, std::size_t element) {
   return file;
 }
 
-// The error of a file.
+// Expects that the file is refused with this text.
 void expect_refused(const std::string& bytes, const std::string& text) {
   const TemporaryDirectory directory;
   write_bytes(directory / "a.mrc", bytes);
@@ -134,7 +134,7 @@ TEST(Mrc, HeadersHaveStatistics) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   write_mrc(directory / "b.mrc", {.data = Tensor::from<float>({1, nan}).reshape({1, 2})});
   std::memcpy(values, read_bytes(directory / "b.mrc").data() + 76, 12);
-  EXPECT_LT(values[1], values[0]);  // not known
+  EXPECT_LT(values[1], values[0]);  // unknown
 }
 
 TEST(Mrc, FilesOfEitherByteOrderAreRead) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged files of every format: each is read, or refused with an IoError; nothing else may happen.
+// Damaged files of every format: each is read, or refused with an IoError.
 #include "io/files.hpp"
 #include "io/nifti_files.hpp"
 #include "io/scans.hpp"
@@ -20,7 +20,7 @@ using testing::TemporaryDirectory;
 using testing::write_bytes;
 
 constexpr int kTries = 2000;
-// Each of these takes a process.
+// Each try takes a process.
 constexpr int kScanTries = 400;
 
 TEST(Damage, Npy) {
@@ -89,9 +89,9 @@ void read_and_sort(const std::string& path) {
   try {
     cartesian_kspace(scan);
   } catch (const NotSupported&) {
-    // The trajectory's name was hit.
+    // The damage changed the trajectory's name.
   } catch (const ValueError&) {
-    // The slice's number was hit.
+    // The damage changed the slice's number.
   }
 }
 
@@ -99,7 +99,7 @@ TEST(Damage, IsmrmrdAnywhere) {
   const TemporaryDirectory directory;
   write_ismrmrd(directory / "a", testing::some_scan());
   const std::string good = read_bytes(directory / "a");
-  // Superblock, groups and the types of the datasets lie in the first 4 KiB and behind the header.
+  // Superblock, groups and dataset types lie in the first 4 KiB and behind the header.
   expect_survives_damage(good, directory / "b", 4096, kScanTries, read_and_sort);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of other programs, and ours read by them; skipped where these programs are not installed.
+// We read files of other programs, and they read ours; skipped if these programs are not installed.
 #include <cstdlib>
 
 #include "io/files.hpp"
@@ -24,7 +24,7 @@ class NumPy : public ::testing::Test {
   void SetUp() override {
     if (python_.empty()) GTEST_SKIP() << "NumPy is not installed";
   }
-  /// Runs a program that finds `d`, the directory, and `np`.
+  /// Runs a program with `d`, the directory, and `np` defined.
   void run(const std::string& program) {
     testing::write_bytes(
         directory_ / "program.py",
@@ -100,7 +100,7 @@ TEST_F(IsmrmrdTools, TheirPhantomIsRead) {
   EXPECT_EQ(k.recon_matrix, (std::array<index_t, 3>{32, 32, 1}));
   EXPECT_EQ(k.readout_oversampling, 2.0);
   EXPECT_TRUE(equal(k.mask, Tensor::ones({1, 32}, DType::bool_)));
-  // The centre of k-space, the sum of the image, is its largest sample.
+  // The centre of k-space is the sum of the image, its largest sample.
   double largest = 0, centre = 0;
   const auto values = k.kspace.to_vector<std::complex<float>>();
   for (const auto& value : values) largest = std::max(largest, double(std::abs(value)));

@@ -87,7 +87,7 @@ TEST_F(Png, RefusesFilesThatAreNone) {
 }
 
 TEST_F(Png, RefusesPixelsThatCannotBeInTheFile) {
-  // A valid header of a million by a million pixels, checksum included, and nothing else.
+  // A valid header for a million by a million pixels, with checksum, and no data.
   const std::string path = directory_ / "a.png";
   const std::string header("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\x0f\x42\x40\0\x0f\x42\x40\x08\0\0\0\0",
                            29);

@@ -7,7 +7,7 @@
 
 namespace palimpsest::testing {
 
-/// Any k-space (coil, kz, ky, kx): every element another number.
+/// k-space (coil, kz, ky, kx) in which all elements differ.
 inline Tensor some_kspace(const Extents& shape) {
   std::vector<std::complex<float>> values;
   for (index_t i = 0; i < element_count(shape); ++i) values.emplace_back(float(i), float(-3 * i));
@@ -32,8 +32,8 @@ inline RawScanHeader some_header() {
   return header;
 }
 
-/// 3 coils, 5 x 6 phase encodings of which every other was measured, 8 samples along the readout,
-/// and a readout of noise.
+/// 3 coils, 5 x 6 phase encodings of which every other was measured, 8 samples per readout, and a
+/// noise readout.
 inline RawScan some_scan() {
   RawScan scan = cartesian_scan(some_kspace({3, 5, 6, 8}), checkerboard(5, 6), some_header());
   add_noise_readout(scan, some_kspace({3, 16}));

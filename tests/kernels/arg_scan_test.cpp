@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions of extrema, cumulative sums and products, and extrema where order shows in the bits.
+// Positions of extrema, cumulative sums and products, and extrema whose bits depend on the order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -88,7 +88,7 @@ TEST(ArgReduceOfFloats, RowsAndThreadsGiveTheSamePositions) {
   }
 }
 
-// Zeros of both signs and NaN with different bits: which of equals wins is part of the result.
+// Zeros of both signs and NaN with different bits: the winner among equals is part of the result.
 TEST(Extrema, HaveTheBitsOfThePlainLoopsOnEveryInstructionSet) {
   Random random(33);
   for (const index_t n : {100, 256, 512, 4096, 5000, 70000}) {
@@ -122,7 +122,7 @@ using Summed = ::testing::Types<float, double, std::int64_t, std::uint64_t, std:
                                 std::complex<double>>;
 TYPED_TEST_SUITE(Scan, Summed);
 
-// One addition after the other, in every layout: bit for bit.
+// Additions in sequence, in every layout: bit for bit.
 TYPED_TEST(Scan, IsOneStepAfterTheOther) {
   using T = TypeParam;
   Random random(34);

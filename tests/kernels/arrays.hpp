@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of any layout for tests of kernels, and element access by number.
+// Arrays of any layout for tests of kernels, with element access by row-major number.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Array {
 
   /// Row-major.
   Array(DType dtype, Extents extents) : Array(dtype, extents, contiguous_strides(extents)) {}
-  /// `shift`: elements that the first one is moved away from the aligned start.
+  /// `shift`: offset of the first element from the aligned start, in elements.
   Array(DType dtype, Extents extents, Strides strides, index_t shift = 0)
       : dtype_(dtype), extents_(std::move(extents)), strides_(std::move(strides)) {
     const ReachedRange range = reached_range(extents_, strides_);
@@ -57,7 +57,7 @@ class Array {
   ConstView view() const { return {address(0), dtype_, extents_, strides_}; }
   MutableView mutable_view() { return {address(0), dtype_, extents_, strides_}; }
 
-  /// Where element i lies, counted row-major.
+  /// The address of element i (row-major number).
   void* address(index_t i) const {
     index_t offset = first_;
     for (std::size_t axis = extents_.size(); axis-- > 0;) {
@@ -91,7 +91,7 @@ class Array {
                                                 static_cast<std::byte*>(address(i)), 0, 1);
   }
   void fill_pattern() { std::memset(memory_.get(), kPattern, size_); }
-  /// Every element a multiple of 1/4 in [-range, range]; unsigned ones not negative. Sums and
+  /// Fills with multiples of 1/4 in [-range, range]; unsigned ones are not negative. Sums and
   /// products of a few are exact in all dtypes.
   void fill(Random& random, index_t range = 8) {
     const bool whole = !is_inexact(dtype_);
@@ -113,7 +113,7 @@ class Array {
       set_value(i, {re, is_complex(dtype_) ? normal(random) : 0});
     }
   }
-  /// Is every byte that belongs to no element still the pattern?
+  /// Do all bytes outside the elements still have the pattern?
   bool gaps_are_intact() const {
     std::vector<bool> used(size_, false);
     for (index_t i = 0; i < count(); ++i) {
@@ -182,7 +182,7 @@ inline DType random_dtype(Random& random) {
   return static_cast<DType>(uniform(random, 0, kDTypeCount - 1));
 }
 
-/// Runs `f` with one thread and with several; f returns the bytes that must be equal.
+/// Runs `f` with one thread and with several; f returns bytes, which must be equal.
 template <class F>
 void expect_same_on_threads(F&& f) {
   const auto run = [&](std::size_t threads) {

@@ -22,7 +22,7 @@ struct Case {
     for (const index_t n : within) e.push_back(n);
     return e;
   }
-  // Of the element of the array that is number i of the blocks, both counted row-major.
+  // The row-major number in the array of element i of the blocks.
   index_t place(index_t i) const {
     const std::size_t D = array.size();
     index_t number = 0, factor = 1;
@@ -59,7 +59,7 @@ void expect_both_ways(const Case& c, Array x, Array y) {
   for (index_t i = 0; i < y.count(); ++i) ASSERT_EQ(y.get<T>(i), x.get<T>(c.place(i))) << i;
   ASSERT_TRUE(y.gaps_are_intact());
 
-  // Added up in the order of the blocks, to the last bit.
+  // The sum in the order of the blocks, exact to the last bit.
   Array sum(dtype, x.extents());
   for (index_t i = 0; i < sum.count(); ++i) sum.set(i, T(0));
   std::vector<bool> is_there(static_cast<std::size_t>(sum.count()));
@@ -98,7 +98,7 @@ TEST(Blocks, OfAnyLayoutAreTakenAndAddedUpInOrder) {
 }
 
 TEST(Blocks, ThatFillLinesAreStreamed) {
-  // Sides that are whole lines, blocks without overlap, with and without elements between them.
+  // Rows of whole cache lines, blocks without overlap, with and without elements between them.
   Random random(72);
   for (const DType dtype : kDtypes) {
     for (const index_t n : {4, 8, 16, 32}) {

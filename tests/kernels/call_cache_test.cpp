@@ -93,7 +93,7 @@ TEST(ElementwiseProgram, CopiesShareAVersionUntilTheyChange) {
   EXPECT_EQ(a, c);
 }
 
-// What is kept of a run must not show: the same program with arrays of other kinds, by turns.
+// Cached runs must not interfere: the same program alternates between arrays of other kinds.
 TEST(Elementwise, RunsOfOneProgramDoNotMixUp) {
   Random random(41);
   ElementwiseProgram program = sum_program(DType::float64);
@@ -123,7 +123,7 @@ TEST(Elementwise, RunsOfOneProgramDoNotMixUp) {
       }
     }
   }
-  // The program dies, another one takes its place in memory.
+  // The program is destroyed, and another one is made at its address.
   program = sum_program(DType::float64);
   expect_sum(3, 64, DType::float64, false, false, false);
   program = ElementwiseProgram(ScalarOp::mul, std::array{DType::float64, DType::float64});

@@ -78,7 +78,7 @@ void run_with_scratch(const Contraction& c, const Array& a, const Array& b, Arra
 constexpr DType kDtypes[] = {DType::float32, DType::float64, DType::complex64, DType::complex128,
                              DType::int64};
 
-// Small integers and quarters: every sum is exact.
+// Values are small integers and quarters, so every sum is exact.
 void check(const std::string& text, index_t largest, int trials, std::uint64_t seed,
            bool plain_layout) {
   Random random(seed);
@@ -215,9 +215,8 @@ TEST(Contraction, ResultsDoNotDependOnThreads) {
   });
 }
 
-// A matrix times a vector from either side: terms are added one after the other in leaves.
-// Sums over so many terms are cut into parts. Elements are small integers and quarters, so every
-// sum is exact.
+// Sums over many terms are cut into parts. Elements are small integers and quarters, so every sum
+// is exact.
 TEST(Contraction, GramMatricesOfLongColumns) {
   Random random(97);
   constexpr index_t kTerms = 9001, kRows = 40, kCols = 24;
@@ -282,7 +281,7 @@ TEST(Contraction, RowsTimesNumbersHaveTheBitsOfPlainLoopsOnEveryInstructionSet) 
   }
 }
 
-// Products of up to 16 rows, columns and terms, against sums one term after the other.
+// Products of up to 16 rows, columns and terms, compared with sums in order of the terms.
 TEST(SmallProducts, HaveTheBitsOfPlainSumsInEveryLayoutAndOnEveryInstructionSet) {
   Random random(44);
   for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {

@@ -112,7 +112,7 @@ TEST(Copy, StreamedRowsOfAllAlignments) {
 }
 
 TEST(Copy, StreamedTilesWithWholeLines) {
-  // Rows of the destination are whole cache lines, so that they go past the caches.
+  // Rows of the destination are whole cache lines, so they are streamed past the caches.
   Random random(42);
   for (const DType dtype : {DType::float32, DType::float64, DType::complex128}) {
     // The second kind is visited along diagonals.

@@ -14,7 +14,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// Columns of all values, and where the rows begin.
+// The columns of all values, and the start of each row.
 struct Pattern {
   Pattern(Random& random, index_t rows, index_t n_columns, index_t most) {
     for (index_t r = 0; r < rows; ++r) {

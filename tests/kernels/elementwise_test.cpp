@@ -19,7 +19,7 @@ void run_op(ScalarOp op, const std::vector<const Array*>& inputs, Array& out) {
   run_elementwise(ElementwiseProgram(op, dtypes), views, std::array{out.mutable_view()});
 }
 
-// What strided_copy makes of an exact value.
+// The result of strided_copy for an exact value.
 std::complex<double> converted(std::complex<double> value, DType via, DType to) {
   Array a(via, {}), b(to, {});
   a.set_value(0, value);
@@ -71,8 +71,8 @@ TEST(Elementwise, LongAxesAreTiledWithoutSeams) {
   }
 }
 
-// Rows long enough for tiles of their own, with operands that are the same for all rows, for a row,
-// or for all elements.
+// Rows long enough for separate tiles, with operands that are constant over rows, within a row, or
+// over all elements.
 TEST(Elementwise, OperandsThatAreAlikeInRowsGiveWhatCopiesOfThemGive) {
   Random random(14);
   for (const ScalarOp op : {ScalarOp::add, ScalarOp::pow, ScalarOp::lt}) {
@@ -171,7 +171,7 @@ TEST(Elementwise, InPlaceWithAnotherDtypeOfTheSameSize) {
   ElementwiseProgram program;
   const int x = program.input(DType::int64);
   program.output(program.apply(ScalarOp::div, {x, program.apply(ScalarOp::sub, {x, x})}));
-  // x / 0 as float64 over the int64 it came from.
+  // x / 0 as float64, written over the int64 input.
   const MutableView out{a.address(0), DType::float64, a.extents(), a.strides()};
   run_elementwise(program, std::array{a.view()}, std::array{out});
   for (index_t i = 0; i < a.count(); ++i) {
@@ -349,7 +349,8 @@ TEST(Elementwise, ResultsDoNotDependOnLayoutOrAlignment) {
   }
 }
 
-// One condition for all elements, as of a guarded step: also where the result overwrites a choice.
+// One condition for all elements, such as that of a guarded step; also where the result overwrites
+// a choice.
 TEST(RunElementwise, ChoosesByOneConditionForAll) {
   constexpr index_t kCount = 5000;
   const std::array dtypes{DType::bool_, DType::float32, DType::float32};

@@ -27,7 +27,7 @@ FftSpec spec_for(const Array& x, const Array& y, Axes axes) {
   return spec;
 }
 
-// One axis at a time, straight from the definition.
+// One axis at a time, by the definition.
 std::vector<Wide> naive(const FftSpec& spec, const Array& x) {
   std::vector<Wide> values;
   for (index_t i = 0; i < x.count(); ++i) values.push_back(x.value(i));
@@ -99,7 +99,8 @@ TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
   }
 }
 
-// Those that are computed as convolutions, the ends of their range, and neighbours that are not.
+// Lengths that are computed as convolutions, the ends of their range, and neighbouring lengths that
+// are not.
 TEST(Fft, LengthsWithLargePrimesAgreeWithTheDefinition) {
   Random random(81);
   for (const index_t n : {62, 68, 69, 92, 109, 115, 116, 127, 211, 218, 230, 251, 262}) {
@@ -140,8 +141,8 @@ TEST(Fft, LongLengthsWithLargePrimesTransformSinglePoints) {
   }
 }
 
-// Lengths from which lines are transformed as matrices, with neighbours that are not: a line of
-// large primes, and a centered one of odd length. Two points of each line are not 0.
+// Lengths that are transformed as matrices, and neighbouring ones that are not: a length with large
+// primes, and a centered line of odd length. Two points of each line are not 0.
 TEST(Fft, LongLinesTransformSinglePoints) {
   struct Lines {
     index_t n;
@@ -222,7 +223,7 @@ TEST(Fft, BackUndoesForth) {
 
 TEST(Fft, BigBatchesAreCutIntoTasks) {
   Random random(73);
-  // Whole outer elements, blocks with a rest, and two outer axes.
+  // Whole outer elements, blocks with a remainder, and two outer axes.
   for (const auto& [extents, axes] : {std::pair<Extents, Axes>{{5, 160, 128}, {1, 2}},
                                       {{3001, 16}, {1}},
                                       {{7, 3, 4099, 5}, {3}},
@@ -233,7 +234,7 @@ TEST(Fft, BigBatchesAreCutIntoTasks) {
       x.fill_normal(random);
       FftSpec spec = spec_for(x, y, axes);
       spec.centered = centered;
-      // The same in double precision, which goes through no other code but is no naive sum.
+      // The same transform in double precision: the same code, but no slow naive sum.
       Array wide(DType::complex128, extents), reference(DType::complex128, extents);
       strided_copy(x.view(), wide.mutable_view());
       FftSpec wide_spec = spec;
@@ -256,13 +257,14 @@ TEST(Fft, BigBatchesAreCutIntoTasks) {
   }
 }
 
-// Large volumes go slice by slice first; the same axis by axis, which has no slices.
+// Large volumes are transformed slice by slice first; compared with a transform axis by axis,
+// without slices.
 TEST(Fft, VolumesAreTransformedLikeTheirAxes) {
   Random random(75);
   struct Volume {
     Extents extents;
     Axes axes;
-    bool reversed;  // the output is laid out the other way round
+    bool reversed;  // the output has reversed axes
   };
   const std::vector<Volume> volumes{
       {{40, 48, 50}, {0, 1, 2}, false},    {{2, 40, 49, 45}, {3, 1, 2}, false},
@@ -305,7 +307,7 @@ TEST(Fft, VolumesAreTransformedLikeTheirAxes) {
 }
 
 TEST(Fft, EveryTaskOfABatchIsTransformed) {
-  // Each batch element is a unit impulse of its own height: its transform is flat.
+  // Each batch element is a unit impulse of different height: its transform is flat.
   for (const auto& [batch, n] : {std::pair<index_t, index_t>{3001, 16}, {70, 1024}, {4, 65536}}) {
     Array x(DType::complex64, {batch, n}), y(DType::complex64, {batch, n});
     for (index_t i = 0; i < x.count(); ++i) {
@@ -409,8 +411,8 @@ TEST(Fft, MeasuringGivesTheSameTransformAndTouchesNoUserData) {
   }
 }
 
-// Any layouts, against the complex transform of the same numbers; other lines do not matter, not
-// even those of no numbers.
+// Any layouts, compared with the complex transform of the same numbers. Other lines have no
+// influence, even if they hold NaN.
 TEST(RealLines, AgreeWithComplexTransforms) {
   Random random(83);
   for (int trial = 0; trial < 200; ++trial) {

@@ -42,7 +42,7 @@ TEST_F(Wisdom, TheEnvironmentSaysWhereItIsKept) {
   EXPECT_EQ(wisdom_place("/some/file", "/c", "/h"), (WisdomPlace{true, "/some/file"}));
   EXPECT_EQ(wisdom_place(nullptr, "/c", "/h"), (WisdomPlace{true, "/c" + file}));
   EXPECT_EQ(wisdom_place("", nullptr, "/h"), (WisdomPlace{true, "/h/.cache" + file}));
-  // A relative cache folder is none.
+  // A relative cache folder is ignored.
   EXPECT_EQ(wisdom_place(nullptr, "c", "/h"), (WisdomPlace{true, "/h/.cache" + file}));
   EXPECT_EQ(wisdom_place(nullptr, nullptr, nullptr), (WisdomPlace{true, ""}));
 }
@@ -89,7 +89,7 @@ TEST_F(Wisdom, DamagedAndForeignFilesAreIgnored) {
   other[other.find(machine_name())] ^= 1;
   write(path("other"), other);
   EXPECT_FALSE(load_wisdom(path("other")));
-  // Our file, but not FFTW's words.
+  // Our file format with invalid FFTW text.
   write(path("nonsense"), wisdom_text("(nonsense", "("));
   EXPECT_FALSE(load_wisdom(path("nonsense")));
 }
@@ -117,7 +117,7 @@ TEST(FftPlan, PlansMadeAgainGiveTheSameBits) {
 }
 
 TEST(FftPlan, LinesThatAreWrittenWhereTheyBelongHaveTheSameBits) {
-  // Aligned lines are written by the transform itself, shifted ones are copied.
+  // The transform itself writes aligned lines; shifted ones are copied.
   Random random(52);
   FftSpec spec;
   spec.extents = {7, 128};

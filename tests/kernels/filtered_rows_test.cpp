@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stencils computed as they are read give the bits of stencils that are stored.
+// Stencils computed when read give the bits of stored stencils.
 #include "palimpsest/kernels/arrays/filtered_rows.hpp"
 
 #include <cstring>
@@ -36,7 +36,7 @@ TEST(FilteredRows, HaveTheBitsOfStencilsThatAreStored) {
     const DType dtype = kDTypes[static_cast<std::size_t>(uniform(random, 0, 3))];
     const Stencil s = random_stencil(random, extents.size());
     const Array x = random_values(random, dtype, extents, contiguous_strides(extents));
-    // The same values elsewhere in memory.
+    // The same values in another layout.
     Array strided(dtype, extents, random_strides(random, extents, false));
     for (index_t i = 0; i < x.count(); ++i) strided.set_value(i, x.value(i));
     for (const bool is_adjoint : {false, true}) {
@@ -53,7 +53,7 @@ TEST(FilteredRows, HaveTheBitsOfStencilsThatAreStored) {
                   0)
             << "trial " << trial << " adjoint " << is_adjoint << " elements " << first << " to "
             << first + n;
-        // Nothing behind them.
+        // Nothing is written behind them.
         ASSERT_EQ(*static_cast<const unsigned char*>(made.address(n)), Array::kPattern);
       }
     }

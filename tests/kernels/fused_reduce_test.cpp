@@ -46,7 +46,7 @@ ElementwiseProgram random_program(Random& random, const std::vector<DType>& inpu
   return program;
 }
 
-// Of the result of a program that lies dense in memory.
+// Reduces the stored, dense result of a program.
 void reduce_in_two_steps(ReduceOp op, const ElementwiseProgram& program,
                          std::span<const ConstView> inputs, const Axes& axes,
                          const MutableView& out) {
@@ -70,7 +70,7 @@ TEST(FusedReduce, GivesTheBitsOfTwoSteps) {
                               : random_dtype(random);
       arrays.push_back(random_array(random, dtype, extents, true));
       if (is_inexact(dtype)) arrays.back().fill_normal(random);
-      // Sometimes converted on the way in.
+      // Sometimes inputs are converted.
       const bool converts = uniform(random, 0, 7) == 0 && !is_complex(dtype);
       dtypes.push_back(converts ? DType::float64 : dtype);
     }
@@ -119,7 +119,7 @@ TEST(FusedReduce, LongOnesWithEveryNumberOfThreads) {
   }
 }
 
-// One element for each row of x: of long rows a block ends where its row does.
+// One element per row of x: with long rows a block ends at the end of its row.
 TEST(FusedReduce, OneElementForEachRow) {
   Random random(64);
   for (const Extents& extents : {Extents{6, 5, 255}, Extents{6, 5, 256}, Extents{3, 4, 3000}}) {
@@ -150,7 +150,7 @@ TEST(FusedReduce, OneElementForEachRow) {
   }
 }
 
-// What has most inputs and the largest elements is computed in short pieces.
+// The maximum number of inputs with the largest elements is computed in short blocks.
 TEST(FusedReduce, ManyInputs) {
   Random random(63);
   const Extents extents{5, 300};
@@ -235,7 +235,7 @@ bool is_stretched(const Array& x) {
   return false;
 }
 
-// Runs both ways on copies of the inputs; the first stored array may lie where an input lies.
+// Runs both ways on copies of the inputs; the first stored array may be in the memory of an input.
 void expect_same_bits(Random& random, const StoredAndSummed& made, const std::vector<Array>& inputs,
                       const std::string& what) {
   const ElementwiseProgram& program = made.program;

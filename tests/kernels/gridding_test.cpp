@@ -43,7 +43,7 @@ double largest_weight(const GriddingSpec& spec) {
   return product;
 }
 
-// Visits (row-major number on the grid, weight) of what a point at these positions reaches.
+// Visits (row-major number on the grid, weight) for all elements that a point reaches.
 void visit(const GriddingSpec& spec, const std::array<double, 3>& position,
            const std::function<void(index_t, double)>& f) {
   std::array<index_t, 3> low{}, high{};
@@ -157,7 +157,7 @@ std::string described(const GriddingSpec& s, DType dtype) {
          (s.kernel == GriddingKernel::spline ? " spline " + std::to_string(s.order) : "");
 }
 
-// Both directions against the definition.
+// Both directions, compared with the definition.
 void expect_right(Random& random, const GriddingSpec& spec, DType dtype, const Extents& batch,
                   const Extents& points, bool on_grid, bool strided) {
   Problem p(random, spec, dtype, batch, points);
@@ -183,7 +183,7 @@ void expect_right(Random& random, const GriddingSpec& spec, DType dtype, const E
   expect_near(got_y, p.interpolated(x), weight, what + " interpolate");
   expect_near(got_x, p.spread(y), weight, what + " spread");
   EXPECT_TRUE(got_y.gaps_are_intact() && got_x.gaps_are_intact()) << what;
-  // With scratch real data take another way, where there is one.
+  // With scratch, real data take another path if there is one.
   const std::size_t bytes = gridding_scratch_bytes(p.plan, dtype, p.n_points());
   if (bytes == 0) return;
   Array room(DType::complex128, {static_cast<index_t>(bytes / 16 + 1)});
@@ -396,7 +396,7 @@ TEST(Gridding, RealDataInPairsDoNotDependOnThreadsNorOnEachOther) {
     for (const unsigned char b : elements(back)) both.push_back(b);
     return both;
   });
-  // What is beside a batch element in its pair leaves no trace.
+  // The other batch element of a pair has no influence.
   const auto of_second = [&](double first) {
     for (index_t i = 0; i < p.n_grid(); ++i) x.set_value(i, first);
     Array y(DType::float32, {3, 9000});
@@ -407,7 +407,7 @@ TEST(Gridding, RealDataInPairsDoNotDependOnThreadsNorOnEachOther) {
   EXPECT_EQ(of_second(1), of_second(std::numeric_limits<double>::infinity()));
 }
 
-// In the middle of a row, next to its end, and across the end.
+// In the middle of a row, near its end, and across the end.
 TEST(Gridding, WhatLiesBesideARowNeverEntersAResult) {
   GriddingSpec spec;
   spec.grid[0] = 64;

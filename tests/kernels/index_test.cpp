@@ -31,7 +31,7 @@ struct Problem {
     for (const Array& i : indices) views.push_back(i.view());
     return views;
   }
-  // The row-major number in `sizes` of what position k names.
+  // The row-major number in `sizes` of the element that position k selects.
   index_t target(index_t k) const {
     index_t n = 0;
     for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -97,7 +97,7 @@ TEST(Scatter, AddsEveryOccurrenceOrKeepsTheLast) {
   }
 }
 
-// Batch elements side by side, as the columns of a matrix whose rows are picked.
+// Batch elements side by side, like the columns of a matrix whose rows are selected.
 TEST(Index, RowsAreThoseOfTheirElements) {
   Random random(54);
   for (const auto& [row, n, size] : {std::array<index_t, 3>{1, 40, 9},

@@ -45,7 +45,7 @@ class Lapack : public ::testing::Test {
 using Types = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(Lapack, Types);
 
-// Buffers of the library below are not shared by calls that run at the same time.
+// Concurrent calls do not share buffers of the library below.
 TYPED_TEST(Lapack, ConcurrentProductsAreThoseOfOneThread) {
   using T = TypeParam;
   constexpr index_t n = 8;

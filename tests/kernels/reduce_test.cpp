@@ -35,7 +35,7 @@ Extents kept_extents(const Extents& extents, const Axes& axes) {
   return kept;
 }
 
-// Number of the output that element i of x goes to.
+// The number of the output to which element i of x contributes.
 index_t target_of(index_t i, const Extents& extents, const Axes& axes) {
   index_t target = 0, factor = 1;
   for (std::size_t axis = extents.size(); axis-- > 0;) {
@@ -48,7 +48,7 @@ index_t target_of(index_t i, const Extents& extents, const Axes& axes) {
   return target;
 }
 
-// The values of x by output.
+// The values of x, grouped by output.
 std::vector<std::vector<Wide>> grouped(const Array& x, const Axes& axes) {
   std::vector<std::vector<Wide>> groups(
       static_cast<std::size_t>(element_count(kept_extents(x.extents(), axes))));
@@ -209,7 +209,7 @@ TEST(Reduce, ResultsDoNotDependOnThreads) {
   }
 }
 
-// The bits of every reduction of x and y, on one instruction set; 0: plain loops only.
+// The bits of all reductions of x and y, on one instruction set; 0: plain loops only.
 std::vector<std::vector<unsigned char>> all_reductions(std::int64_t target, const Array& x,
                                                        const Array& y) {
   const TargetScope scope(target);
@@ -252,7 +252,7 @@ TEST(Reduce, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
   }
 }
 
-// Sums of 1 to 40 rows, begun anywhere within a line of cache.
+// Sums of 1 to 40 rows, at any offset within a cache line.
 std::vector<std::vector<unsigned char>> sums_of_rows(std::int64_t target, const Array& x) {
   const TargetScope scope(target);
   std::vector<std::vector<unsigned char>> all;
@@ -287,7 +287,7 @@ TEST(Reduce, AnyNumberOfRowsGivesTheBitsOfThePlainLoopsPastTheCachesToo) {
   }
 }
 
-// Each product and each sum rounded: compilers that make one instruction of both would give others.
+// Each product and each sum is rounded; contracted instructions would give other bits.
 template <class R>
 std::complex<R> rounded_product(std::complex<R> a, std::complex<R> b) {
   const auto times = [](R u, R v) {

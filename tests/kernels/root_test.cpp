@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Square roots are those of the C library, which are rounded to the nearest number.
+// Square roots equal those of the C library, which are correctly rounded.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -40,8 +40,8 @@ TEST(Roots, OfSinglesOfEveryMagnitudeAreRounded) {
 
 __extension__ using Wide = unsigned __int128;
 
-// Numbers X 2^54 or X 2^55 which are c less than the square of an odd integer of 54 bits: that is
-// the middle between two numbers of 53 bits. Only c = 1, 9, .. and -7, -15, .. are possible.
+// Numbers X 2^54 or X 2^55 that are c below the square of an odd 54-bit integer, the midpoint
+// between two numbers of 53 bits. Only c = 1, 9, .. and -7, -15, .. are possible.
 std::vector<double> next_to_squares_of_middles(std::int64_t c) {
   std::vector<double> x;
   for (const int k : {54, 55}) {

@@ -116,8 +116,8 @@ TYPED_TEST(ComplexValues, AgreeWithTheDefinitionToAFewRoundings) {
       const Wide a(x[0][i]), b(x.size() > 1 ? Wide(x[1][i]) : Wide()),
           c(x.size() > 2 ? Wide(x[2][i]) : Wide());
       const Wide expected = definition(a, b, c);
-      // Cancellation in sums and logarithms near 0 is absolute; powers multiply the exponent's
-      // error.
+      // Cancellation in sums and logarithms near 0 gives absolute errors; powers multiply the error
+      // of the exponent.
       const long double bound =
           30 * std::numeric_limits<T>::epsilon() * std::max<long double>(std::abs(expected), 1);
       EXPECT_LE(std::abs(results[i] - expected), bound) << name_of(op) << " " << a << " " << b;

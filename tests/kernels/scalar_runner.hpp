@@ -7,7 +7,7 @@
 
 namespace palimpsest::testing {
 
-/// op on dense arrays; each operand is a vector of T, the result one of R.
+/// Runs op on dense arrays: each operand is a vector of T, the result a vector of R.
 template <class R, class T>
 std::vector<R> apply(ScalarOp op, const std::vector<std::vector<T>>& operands) {
   const auto n = static_cast<index_t>(operands[0].size());

@@ -13,7 +13,7 @@ namespace {
 
 using Real = long double;
 
-// Definitions of ops in more precision than any kernel has; operands as the op takes them.
+// Definitions of ops in higher precision than any kernel; operands are converted as by the op.
 const std::map<ScalarOp, std::function<Real(Real, Real, Real)>>& real_definitions() {
   using R = Real;
   static const std::map<ScalarOp, std::function<R(R, R, R)>> table{
@@ -206,7 +206,7 @@ std::vector<T> edge_cases(Random& random) {
 
 __extension__ using W = __int128;
 
-// Definitions on integers that are wide enough; the result wraps to T.
+// Definitions on sufficiently wide integers; the result wraps to T.
 template <class T>
 std::map<ScalarOp, std::function<W(W, W)>> integer_definitions() {
   const auto quotient = [](W a, W b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs tests on each instruction set that both the library and this processor have.
+// Runs tests on each instruction set of both the library and this processor.
 #pragma once
 
 #include <hwy/highway.h>

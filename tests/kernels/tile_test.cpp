@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector code against the scalar loops, bit for bit, on every instruction set of this processor.
+// Vector code compared with scalar loops, bit for bit, on every instruction set of this processor.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// Bits of every number; all that is no number counts as one.
+// The bits of all numbers; all NaN count as equal.
 template <class T>
 void append_bits(const unsigned char* at, std::size_t bytes, std::vector<std::uint64_t>& out) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -49,7 +49,7 @@ std::vector<std::uint64_t> bits(const Array& array) {
   return all;
 }
 
-// Normal numbers with now and then one that arithmetic treats in its own way.
+// Normal numbers with a few special values.
 void fill_strange(Array& array, Random& random) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Doubles strange{0.0, -0.0, infinity, -infinity, std::nan(""), 1e-40, -1e-310,
@@ -67,7 +67,7 @@ void fill_strange(Array& array, Random& random) {
 
 bool is_single(DType t) { return t == DType::float32 || t == DType::complex64; }
 
-// Of two real registers, now and then one that is read once more.
+// A comparison of two real registers, sometimes with a second reader.
 int random_comparison(Random& random, ElementwiseProgram& program,
                       const std::vector<int>& registers) {
   static const std::vector<ScalarOp> ops{ScalarOp::eq, ScalarOp::ne, ScalarOp::lt,
@@ -84,7 +84,8 @@ int random_comparison(Random& random, ElementwiseProgram& program,
   return compared;
 }
 
-// A random program over real and complex numbers, with casts and ops that only scalar loops have.
+// A random program over real and complex numbers, including casts and ops that only scalar loops
+// have.
 ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n_outputs) {
   static const std::vector<ScalarOp> ops{
       ScalarOp::add,   ScalarOp::sub,     ScalarOp::mul,        ScalarOp::fma,
@@ -110,7 +111,7 @@ ElementwiseProgram random_program(Random& random, int n_inputs, int n_ops, int n
         ops[static_cast<std::size_t>(uniform(random, 0, static_cast<index_t>(ops.size()) - 1))];
     std::vector<int> sources;
     for (int k = 0; k < arity(op); ++k) {
-      // The last results more often than others, as in chains.
+      // Prefers the last results, as in chains.
       const auto n = static_cast<index_t>(registers.size());
       const index_t pick = uniform(random, 0, 1) == 0 ? n - 1 : uniform(random, 0, n - 1);
       sources.push_back(registers[static_cast<std::size_t>(pick)]);
@@ -210,8 +211,8 @@ TEST(Tile, EveryInstructionSetGivesTheBitsOfTheScalarLoops) {
   }
 }
 
-// A condition that is the same for all elements, alone and behind arithmetic, with the result in
-// memory of its own or in that of either array.
+// A condition that is the same for all elements, alone and after arithmetic; the result is in new
+// memory or in either array.
 TEST(Tile, OneConditionForAllChoosesAnArray) {
   Random random(35);
   for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
@@ -284,7 +285,7 @@ TEST(Tile, ProductsAreRoundedBeforeTheyAreAdded) {
   }
 }
 
-// |x| of numbers whose squares overflow or vanish, among others, and x / |x|.
+// x| for numbers whose squares overflow or underflow, among others, and x / |x|.
 TEST(Tile, MagnitudesNeitherOverflowNorVanish) {
   struct Known {
     std::complex<double> x;
@@ -377,8 +378,7 @@ TEST(Tile, ResultsDoNotDependOnThreads) {
   });
 }
 
-// What a plan makes of a program whose operands are all dense. In place, an output may lie where
-// any input does.
+// The plan of a program whose operands are all dense. In place, an output may lie on any input.
 class Planned {
  public:
   explicit Planned(const ElementwiseProgram& program, bool in_place = false) : plan(program) {
@@ -411,7 +411,7 @@ TEST(TilePlan, ChainsPassThroughTheAccumulator) {
   program.output(program.apply(ScalarOp::sub, {c, ab}));
   const Planned planned(program);
   EXPECT_EQ(planned.verbs(), (std::vector{Verb::product, Verb::subtract_from, Verb::store}));
-  EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, were they not dense
+  EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, if they were not dense
   EXPECT_EQ(planned.plan.place_of(ab), Place::accumulator);
 }
 
@@ -440,7 +440,8 @@ TEST(TilePlan, ConjugatesAndProductsAreFolded) {
 }
 
 TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
-  // The conjugate of b moves to the product, behind the first output: b may be overwritten by it.
+  // The conjugate of b moves to the product, behind the first output, so that output may overwrite
+  // b.
   ElementwiseProgram program;
   const int a = program.input(DType::complex128), b = program.input(DType::complex128);
   const int conj = program.apply(ScalarOp::conj, {b});
@@ -465,7 +466,7 @@ TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
   }
 }
 
-// A real number for all elements becomes a complex one once, and the machine scales by it.
+// A real constant is converted to complex once, and the machine scales by it.
 TEST(TilePlan, WhatIsTheSameForAllIsCastOnce) {
   if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
   ElementwiseProgram program;
@@ -497,7 +498,7 @@ TEST(TilePlan, WhatIsTheSameForAllIsCastOnce) {
   }
 }
 
-// A comparison comes last before its choice, as less or less or equal, and makes no bools.
+// A comparison is the last step before its choice, as less or less_equal, and stores no bools.
 TEST(TilePlan, AComparisonAndItsChoicePassThroughTheAccumulator) {
   if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
   ElementwiseProgram program;
@@ -509,12 +510,12 @@ TEST(TilePlan, AComparisonAndItsChoicePassThroughTheAccumulator) {
             (std::vector{Verb::load, Verb::negate, Verb::store, Verb::load, Verb::less,
                          Verb::select, Verb::store}));
   EXPECT_EQ(Planned(program).plan.steps().size(), 1U);
-  program.output(above);  // somebody else reads it
+  program.output(above);  // a second reader
   EXPECT_EQ(Planned(program).verbs(),
             (std::vector{Verb::load, Verb::negate, Verb::choose, Verb::store}));
 }
 
-// A guarded update writes what it computed without a copy.
+// A guarded update writes its result without a copy.
 TEST(TilePlan, AChoiceIsAVerb) {
   if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
   ElementwiseProgram program;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transcendental functions: errors against long double over all magnitudes, the C library's special
-// values, and the same bits on every instruction set and at every place.
+// Transcendental functions: errors compared with long double over all magnitudes, special values of
+// the C library, and the same bits on every instruction set and at every position.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -76,7 +76,8 @@ double between(Random& random, double low, double high) {
   return std::uniform_real_distribution<double>(low, high)(random);
 }
 
-// Numbers of every magnitude of T, a third of them where the function bends.
+// Numbers of every magnitude of T, a third of them in the range where the function is not nearly
+// linear or constant.
 template <class T>
 T draw(Domain domain, Random& random) {
   using Limits = std::numeric_limits<T>;
@@ -237,7 +238,7 @@ TYPED_TEST(VectorFunctions, ExactResultsAreExact) {
   EXPECT_EQ((apply<T, T>(ScalarOp::cos, V{{0}})), (std::vector<T>{1}));
 }
 
-// Remainders of large angles, and of numbers next to multiples of pi/2.
+// Large angles, and numbers near multiples of pi/2.
 TEST(VectorFunctions, LargeAnglesKeepTheirDigits) {
   const std::vector<double> x{1e22,
                               -1e22,
@@ -258,8 +259,8 @@ TEST(VectorFunctions, LargeAnglesKeepTheirDigits) {
   EXPECT_NEAR(sines[0], -0.8522008497671888, 1e-15);
 }
 
-// Where remainders of float32 lose most digits: next to multiples of pi/2, on both sides of the
-// angle from which on they are those of float64.
+// Near multiples of pi/2, where remainders of float32 lose most digits, on both sides of the angle
+// from which the reduction is in float64.
 TEST(VectorFunctions, SinglesNextToQuarterTurnsKeepTheirDigits) {
   std::vector<float> x;
   for (int n = 1; n < 6000; ++n) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a project of its own does with the installed package: a tensor through an operator and back,
-// arithmetic on tensors, a graph saved and restored, a raw scan written and read. The program maps
-// few shared objects.
+// A separate project with the installed package: a tensor through an operator and back, arithmetic
+// on tensors, a graph saved and restored, a raw scan written and read. The program maps few shared
+// objects.
 #include <cstdio>
 #include <fstream>
 #include <palimpsest/palimpsest.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace palimpsest;
 
-constexpr std::size_t kMostSharedObjects = 15;  // the library and the C++ runtime among them
+constexpr std::size_t kMostSharedObjects = 15;  // including the library and the C++ runtime
 
 std::set<std::string> mapped_shared_objects() {
   std::set<std::string> found;
@@ -29,7 +29,7 @@ std::set<std::string> mapped_shared_objects() {
 
 bool maps_few_shared_objects() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;  // these bring objects of their own
+  return true;  // sanitizers bring their own shared objects
 #else
   const auto mapped = mapped_shared_objects();
   if (mapped.size() <= kMostSharedObjects) return true;
