@@ -70,6 +70,8 @@ TEST(OpRestore, UnknownNamesAndTextsAreNamed) {
   expect_error<FormatError>([] { restore_op("Sum", "axes=(0 )"); }, "Sum");
   expect_error<FormatError>([] { restore_op("Add", "float64, float32 -> float64 "); }, "Add");
   expect_error<FormatError>([] { restore_op("Reshape", "shape=(2 +,)"); }, "operands");
+  expect_error<FormatError>([] { restore_op("Roll", "shift=1, axis=1, shift=1, axis=0"); },
+                            "sorted");
   expect_error<ValueError>([] { register_op("Sum", {}); }, "'Sum' is registered");
 }
 

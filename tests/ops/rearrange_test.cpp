@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_runner.hpp"
+#include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/registry.hpp"
 #include "samples/op_samples.hpp"
 #include "support/expect_error.hpp"
 
@@ -189,6 +191,35 @@ TEST(PadAround, PutsEdgesWrapsAndReflects) {
       "[pad] axis 0: got no elements");
   expect_error<ShapeError>([&] { ops::pad(x, {}, ops::PadMode::edge); }, "[pad] number of widths");
   expect_error<ValueError>([&] { ops::pad(x, {{-1, 0}}, ops::PadMode::edge); }, "none negative");
+}
+
+TEST(Roll, AlongSeveralAxesIsOneStep) {
+  const Variable x = make_input({DType::float64, {2, 3}, {}}), u = dmatrix("u");
+  EXPECT_EQ(ops::roll(u, {1, -2, 1}, Axes{1, 0, -1}).owner().op().str(),
+            "Roll{shift=-2, axis=0, shift=2, axis=1}");
+  EXPECT_EQ(ops::roll(x, {1, -1, 1}, Axes{1, 1, 0}).owner().op().str(), "Roll{shift=1, axis=0}");
+  EXPECT_EQ(ops::roll(x, {2, -3}, Axes{0, 1}), x);
+  EXPECT_EQ(ops::fftshift(x).owner().op().str(),
+            "Roll{by half, shift=0, axis=0, by half, shift=0, axis=1}");
+  EXPECT_EQ(adjoint_of(
+                [](auto& v) {
+                  return ops::roll(v, {1, 1}, Axes{0, 1});
+                },
+                kMatrix),
+            (V{4, 5, 3, 1, 2, 0}));
+}
+
+TEST(Roll, IsRestoredFromTextsOfVersion01) {
+  ops::register_library_ops();
+  const Tensor odd = Tensor::arange(5, DType::float64);
+  const Variable x = testing::input_like(odd);
+  const auto value_of_text = [&](const char* text) {
+    return evaluate(restore_op("Roll", text)->make_node({&x, 1}).output(0), {{x, odd}})
+        .to_vector<double>();
+  };
+  EXPECT_EQ(value_of_text("shift=2, axis=0"), (V{3, 4, 0, 1, 2}));
+  EXPECT_EQ(value_of_text("by half, shift=0, axis=0"), (V{3, 4, 0, 1, 2}));
+  EXPECT_EQ(value_of_text("back by half, shift=0, axis=0"), (V{2, 3, 4, 0, 1}));
 }
 
 TEST(Roll, OverSeveralAxes) {

@@ -222,21 +222,22 @@ std::vector<OpSample> part_of_samples() {
 }
 
 std::vector<OpSample> roll_samples() {
-  return {
-      unary("forward", sample_values({3, 5}, DType::complex64),
-            [](const Variable& x) { return roll(x, 2, 1); }),
-      unary("backward", sample_values({3, 5}, DType::float64),
-            [](const Variable& x) { return roll(x, -7, 0); }),
-      unary("by half", sample_values({5, 4}, DType::complex128),
-            [](const Variable& x) {
-              return std::make_shared<Roll>(Roll::Half::there, 0, 0)->make_node({&x, 1}).output(0);
-            }),
-      unary("back by half", sample_values({5, 4}, DType::complex128),
-            [](const Variable& x) {
-              return std::make_shared<Roll>(Roll::Half::back, 0, 0)->make_node({&x, 1}).output(0);
-            }),
-      unary("of nothing", sample_values({0}, DType::float64),
-            [](const Variable& x) { return roll(x, 3, 0); })};
+  return {unary("forward", sample_values({3, 5}, DType::complex64),
+                [](const Variable& x) { return roll(x, 2, 1); }),
+          unary("backward", sample_values({3, 5}, DType::float64),
+                [](const Variable& x) { return roll(x, -7, 0); }),
+          unary("by half", sample_values({5, 4}, DType::complex128),
+                [](const Variable& x) { return fftshift(x, Axes{0}); }),
+          unary("back by half", sample_values({5, 4}, DType::complex128),
+                [](const Variable& x) { return ifftshift(x, Axes{0}); }),
+          unary("several axes", sample_values({3, 2, 5}, DType::float32),
+                [](const Variable& x) {
+                  return roll(x, {4, -1}, Axes{2, 0});
+                }),
+          unary("by half along all axes", sample_values({3, 2, 5}, DType::int16),
+                [](const Variable& x) { return fftshift(x); }),
+          unary("of nothing", sample_values({0}, DType::float64),
+                [](const Variable& x) { return roll(x, 3, 0); })};
 }
 
 std::vector<OpSample> join_samples() {

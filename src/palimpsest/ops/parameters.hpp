@@ -2,11 +2,12 @@
 // Internal: parameters of ops as data. An op lists its parameters once, in the order of its
 // constructor's arguments, as typed fields. Its name, its text and its restoration follow:
 //
-//   class Roll final : public Declared<Roll> {
+//   class PartOf final : public Declared<PartOf> {
 //    public:
-//     Roll(index_t shift, std::size_t axis);
+//     PartOf(std::size_t axis, std::size_t position);
 //     static constexpr auto declaration() {
-//       return declare("Roll", field("shift", &Roll::shift_), axis_field("axis", &Roll::axis_));
+//       return declare("PartOf", axis_field("axis", &PartOf::axis_),
+//                      field("position", &PartOf::position_));
 //     }
 //
 // An op whose fields can contradict each other has `static std::string misfit(arguments)`: the

@@ -179,10 +179,13 @@ Variable kernel_spectrum(const Setup& s, const Extents& padded) {
   auto widths = no_widths(s.h);
   for (std::size_t d = 0; d < s.n; ++d) widths[d].second = padded[d] - s.kernel[d];
   Variable h = ops::pad(s.h, std::move(widths));
+  std::vector<index_t> shifts;
+  Axes axes;
   for (std::size_t d = 0; d < s.n; ++d) {
-    h = ops::roll(h, -s.centre(d), static_cast<index_t>(d));
+    shifts.push_back(-s.centre(d));
+    axes.push_back(static_cast<index_t>(d));
   }
-  const Variable spectrum = ops::fft(h, last_axes(s.n));
+  const Variable spectrum = ops::fft(ops::roll(h, shifts, axes), last_axes(s.n));
   if (!s.keeps_spectrum) return spectrum;
   Extents key = padded;  // and the kernel's kept extents, which follow from the grid
   for (std::size_t d = 0; d < s.n; ++d) {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/arrays/pad.hpp"
+#include "palimpsest/kernels/arrays/roll.hpp"
 #include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index.hpp"
@@ -179,49 +179,86 @@ Variable pad(const Variable& x, PadWidths widths, PadMode mode) {
 
 // -- roll --------------------------------------------------------------------------------------
 
-index_t Roll::shift_for(index_t n) const {
-  switch (half_) {
-    case Half::there:
-      return n / 2;
-    case Half::back:
-      return n - n / 2;
-    case Half::no:
-      break;
+namespace {
+
+index_t modulo(index_t shift, index_t n) { return (shift % n + n) % n; }
+
+// Words of a roll by half, in the order of the values.
+constexpr std::string_view kHalves[] = {"back by half, ", "", "by half, "};
+
+}  // namespace
+
+index_t AxisRoll::shift_along(index_t n) const {
+  return modulo(modulo(shift, n) + static_cast<index_t>(half) * (n / 2), n);
+}
+
+// `shift=2, axis=0, by half, shift=0, axis=1`: for one axis that is the text of version 0.1.
+std::string written(const AxisRolls& rolls) {
+  std::string text;
+  for (const AxisRoll& roll : rolls) {
+    if (!text.empty()) text += ", ";
+    text += kHalves[static_cast<int>(roll.half) + 1];
+    text += "shift=" + std::to_string(roll.shift) + ", axis=" + std::to_string(roll.axis);
   }
-  return (shift_ % n + n) % n;
+  return text;
+}
+
+void read(ParameterText& text, AxisRolls& rolls) {
+  do {
+    AxisRoll roll{};
+    if (text.take(kHalves[0])) roll.half = AxisRoll::Half::back;
+    if (text.take(kHalves[2])) roll.half = AxisRoll::Half::there;
+    text.expect("shift=");
+    roll.shift = text.integer();
+    text.expect(", axis=");
+    read(text, roll.axis);
+    check_axis(roll.axis);
+    if (!rolls.empty() && roll.axis <= rolls.back().axis) {
+      throw FormatError("axes that are not sorted");
+    }
+    rolls.push_back(roll);
+  } while (text.take(", "));
 }
 
 Apply Roll::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
-  normalize_axis(static_cast<index_t>(axis_), inputs[0].rank(), "roll");
+  for (const AxisRoll& roll : rolls_) {
+    normalize_axis(static_cast<index_t>(roll.axis), inputs[0].rank(), "roll");
+  }
   return node(inputs, {inputs[0].type()});
 }
 
 std::vector<Variable> Roll::pullback(const Apply&, std::span<const Variable> cotangents) const {
-  if (half_ == Half::no) return {roll(cotangents[0], -shift_, static_cast<index_t>(axis_))};
-  const Half other = half_ == Half::there ? Half::back : Half::there;
-  return {std::make_shared<Roll>(other, 0, axis_)->make_node({&cotangents[0], 1}).output(0)};
+  AxisRolls back = rolls_;
+  for (AxisRoll& roll : back) {
+    roll.shift = checked_multiply(roll.shift, -1);
+    roll.half = static_cast<AxisRoll::Half>(-static_cast<int>(roll.half));
+  }
+  return {rolled(cotangents[0], std::move(back))};
 }
 
 void Roll::run(RunContext& context) const {
   const ConstView& in = context.input(0);
-  const MutableView& out = context.output(0);
-  const index_t n = in.extents[axis_];
-  if (n == 0) return;
-  const index_t shift = shift_for(n) % n;
-  Extents from, to;
-  run_copy(narrowed(in, axis_, 0, n - shift, from), narrowed(out, axis_, shift, n - shift, to));
-  run_copy(narrowed(in, axis_, n - shift, shift, from), narrowed(out, axis_, 0, shift, to));
+  Extents shifts(in.rank());
+  for (const AxisRoll& roll : rolls_) {
+    const index_t n = in.extents[roll.axis];
+    if (n > 0) shifts[roll.axis] = roll.shift_along(n);
+  }
+  run_roll(in, shifts, context.output(0));
+}
+
+Variable rolled(const Variable& x, AxisRolls rolls) {
+  for (AxisRoll& roll : rolls) {
+    const index_t n = x.type().shape[roll.axis];
+    if (n > 0) roll.shift = modulo(roll.shift, n);
+  }
+  std::erase_if(rolls, [](const AxisRoll& roll) { return roll.does_nothing(); });
+  if (rolls.empty()) return x;
+  return std::make_shared<Roll>(std::move(rolls))->make_node({&x, 1}).output(0);
 }
 
 Variable roll(const Variable& x, index_t shift, index_t axis) {
-  axis = normalize_axis(axis, x.rank(), "roll");
-  const index_t n = x.type().shape[static_cast<std::size_t>(axis)];
-  if (n > 0) shift = (shift % n + n) % n;
-  if (shift == 0) return x;
-  return std::make_shared<Roll>(shift, static_cast<std::size_t>(axis))
-      ->make_node({&x, 1})
-      .output(0);
+  return roll(x, std::vector{shift}, Axes{axis});
 }
 
 Variable roll(const Variable& x, const std::vector<index_t>& shifts, const Axes& axes) {
@@ -229,9 +266,14 @@ Variable roll(const Variable& x, const std::vector<index_t>& shifts, const Axes&
     throw ValueError("[roll] number of shifts: got " + std::to_string(shifts.size()) +
                      ", expected one per axis, " + std::to_string(axes.size()));
   }
-  Variable result = x;
-  for (std::size_t k = 0; k < shifts.size(); ++k) result = roll(result, shifts[k], axes[k]);
-  return result;
+  AxisRolls rolls;
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) rolls.push_back({.axis = axis});
+  for (std::size_t k = 0; k < shifts.size(); ++k) {
+    AxisRoll& roll = rolls[static_cast<std::size_t>(normalize_axis(axes[k], x.rank(), "roll"))];
+    const index_t n = x.type().shape[roll.axis];
+    roll.shift = n > 0 ? roll.shift + modulo(shifts[k], n) : checked_add(roll.shift, shifts[k]);
+  }
+  return rolled(x, std::move(rolls));
 }
 
 void register_ops_of_rearrange() {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/arrays/pad.hpp"
@@ -76,15 +78,29 @@ class PadAround final : public Declared<PadAround> {
   ElementwiseProgram sum_;
 };
 
-/// y[i] = x[i - shift] along an axis, modulo its extent.
+/// A rotation along one axis, by a number of elements or by half the extent.
+struct AxisRoll {
+  /// The first element comes to floor(n/2), or back from there. Added to `shift`.
+  enum class Half : std::int8_t { back = -1, no, there };
+
+  std::size_t axis;
+  index_t shift = 0;
+  Half half = Half::no;
+
+  bool does_nothing() const { return shift == 0 && half == Half::no; }
+  /// The shift along n > 0 elements, 0 <= shift < n.
+  index_t shift_along(index_t n) const;
+};
+/// In the order of their axes, each axis once.
+using AxisRolls = std::vector<AxisRoll>;
+std::string written(const AxisRolls& rolls);
+void read(ParameterText& text, AxisRolls& rolls);
+
+/// y[i] = x[i - shift] modulo the extents, along several axes.
 class Roll final : public Declared<Roll> {
  public:
-  /// By half the extent: the first element comes to floor(n/2), or back from there. `shift` is 0.
-  enum class Half : std::uint8_t { no, there, back };
-  Roll(Half half, index_t shift, std::size_t axis) : half_(half), shift_(shift), axis_(axis) {}
-  Roll(index_t shift, std::size_t axis) : Roll(Half::no, shift, axis) {}
-  index_t shift() const { return shift_; }
-  std::size_t axis() const { return axis_; }
+  explicit Roll(AxisRolls rolls) : rolls_(std::move(rolls)) {}
+  const AxisRolls& rolls() const { return rolls_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
@@ -95,21 +111,13 @@ class Roll final : public Declared<Roll> {
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
-  static constexpr auto declaration() {
-    return declare("Roll",
-                   choice<Roll, Half>(
-                       "", &Roll::half_,
-                       {{"", Half::no}, {"by half", Half::there}, {"back by half", Half::back}}),
-                   field("shift", &Roll::shift_), axis_field("axis", &Roll::axis_));
-  }
+  static constexpr auto declaration() { return declare("Roll", field(&Roll::rolls_)); }
 
  private:
-  index_t shift_for(index_t n) const;
-
-  Half half_;
-  index_t shift_;
-  std::size_t axis_;
+  AxisRolls rolls_;
 };
+/// The application of Roll without axes along which nothing moves; x if there is no other.
+Variable rolled(const Variable& x, AxisRolls rolls);
 
 /// Inputs w and parts: the piece of w where part `position` lies when the parts are joined. A copy,
 /// because where it lies depends on more than w.

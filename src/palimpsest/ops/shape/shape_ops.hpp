@@ -60,7 +60,8 @@ enum class PadMode {
 /// Errors   ShapeError: an axis without elements
 Variable pad(const Variable& x, PadWidths widths, PadMode mode);
 
-/// Rotated by `shift` along an axis: y[i] = x[i - shift].
+/// Rotated by `shift` along an axis: y[i] = x[i - shift]. Shifts along several axes are one pass
+/// over memory, those along the same axis add up.
 Variable roll(const Variable& x, index_t shift, index_t axis);
 Variable roll(const Variable& x, const std::vector<index_t>& shifts, const Axes& axes);
 /// Joined along an axis, in the dtype that all parts are promoted to.

@@ -185,14 +185,13 @@ Variable real_lines(const Variable& x, const RealFftParameters& parameters, bool
 Variable shifted(const Variable& x, const std::optional<Axes>& axes, bool back) {
   Axes every(x.rank());
   for (std::size_t k = 0; k < x.rank(); ++k) every[k] = static_cast<index_t>(k);
-  Variable result = x;
+  const auto half = back ? AxisRoll::Half::back : AxisRoll::Half::there;
+  AxisRolls rolls;
   for (index_t axis :
        normalize_axes(axes.value_or(every), x.rank(), back ? "ifftshift" : "fftshift")) {
-    const auto half = back ? Roll::Half::back : Roll::Half::there;
-    const auto roll = std::make_shared<Roll>(half, 0, static_cast<std::size_t>(axis));
-    result = roll->make_node({&result, 1}).output(0);
+    rolls.push_back({.axis = static_cast<std::size_t>(axis), .half = half});
   }
-  return result;
+  return rolled(x, std::move(rolls));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ bool does_nothing(const Apply& node) {
   if (const auto* op = op_of<ops::Pad>(node)) return is_zero(op->before()) && is_zero(op->after());
   if (op_of<ops::Join>(node)) return node.input_count() == 1;
   if (const auto* op = op_of<ops::Roll>(node)) {
-    return op->parameters() == ops::Roll(0, op->axis()).parameters();
+    return std::ranges::all_of(op->rolls(), &ops::AxisRoll::does_nothing);
   }
   return false;
 }
