@@ -172,8 +172,7 @@ TEST(OpDerivatives, PushforwardIsTheDerivative) {
     }
     ++n_compared;
     EXPECT_EQ(result[0].dtype(), y.dtype());
-    const bool has_moved =
-        !std::isnan(testing::real_inner(expected, expected));  // inf - inf did not
+    const bool has_moved = !std::isnan(testing::real_inner(expected, expected));  // not inf - inf
     if (has_moved) {
       EXPECT_LE(distance(testing::evaluate(result[0], bindings), expected), 1e-6);
     }

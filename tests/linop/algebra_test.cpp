@@ -64,7 +64,7 @@ TEST(Algebra, ParametersDivide) {
   expect_error<ShapeError>([&] { A / Parameter(Tensor::ones({2})); }, "Try Diagonal");
 }
 
-// What no meaning was given to does not compile.
+// Operations without a meaning do not compile.
 template <class L, class R>
 constexpr bool kAdds = requires(const L& l, const R& r) {
   l + r;

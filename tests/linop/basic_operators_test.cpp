@@ -33,7 +33,7 @@ TEST(Zero, HasTheGradientZero) {
     EXPECT_EQ(y.type(), x.type());
     const Function gradient =
         function({x}, grad(ops::sum(ops::real(y)), x), {.on_unused_input = Reaction::ignore});
-    // Whatever x is.
+    // For every x, even infinite or NaN.
     const Tensor at = Tensor::full<std::complex<float>>(shape, {INFINITY, NAN});
     EXPECT_TRUE(equal(gradient(at).tensor(), Tensor::zeros(shape, DType::complex64)));
     EXPECT_TRUE(equal(Zero(dims, dims)(at), Tensor::zeros(shape, DType::complex64)));
@@ -200,7 +200,7 @@ TEST(SumReduce, TheAdjointNeedsTheTrueSize) {
   const NamedLinop A = SumReduce("A B", "A");
   expect_error<ShapeError>([&] { A.H()(random({2})); }, "[SumReduce.H] size of dim 'B' is unknown");
   EXPECT_EQ(A.with_sizes({{"B", 5}}).H()(random({2})).shape(), (Extents{2, 5}));
-  // The normal operator sees it in its input.
+  // The normal operator has it in its input.
   EXPECT_EQ(A.N()(random({2, 5})).shape(), (Extents{2, 5}));
   const NamedLinop chain = Chain(A, Diagonal(random({2}), "A"));
   EXPECT_EQ(chain.N()(random({2, 5})).shape(), (Extents{2, 5}));

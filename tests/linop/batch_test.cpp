@@ -213,7 +213,7 @@ TEST(CreateBatchedLinop, ASumOfCoilsHoldsOneCoilAtATime) {
   const index_t whole = N.plan(x).peak_bytes;
   const index_t one = create_batched_linop(N, BatchSpec{{{"C", 1}}}).plan(x).peak_bytes;
   EXPECT_GE(whole, 16 * image);
-  // The sum, a coil, and what its transform needs besides.
+  // The sum, a coil, and the workspace of its transform.
   EXPECT_LE(one, 4 * image);
 }
 

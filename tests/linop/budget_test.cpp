@@ -118,10 +118,10 @@ TEST(ConfigBudget, AnApplicationCutsItselfAndKeepsToIt) {
   EXPECT_LE(A.plan(kImage).peak_bytes + data, budget);
   const MemoryScope again;
   A(x);
-  EXPECT_EQ(again.calls(), 1u);  // the result: the function was kept
+  EXPECT_EQ(again.calls(), 1u);  // only the result is allocated: the function was kept
 }
 
-// A copy has the tiles but not the plan: several lanes would run them side by side.
+// A copy has the tiles but not the plan: several lanes would run them in parallel.
 TEST(ConfigBudget, HoldsForCopiesOfWhatWasSplit) {
   const ConfigScope lanes({.threads = 4, .parallel_grain = 1});
   const NamedLinop A = sense_normal();
@@ -146,7 +146,7 @@ TEST(ConfigBudget, TilesFollowWritesToTheWeights) {
   const TensorType type{DType::complex128, {40}, {}};
   const NamedLinop N = A.N();  // a Gram weight, which is derived
   const Tensor x = random({40});
-  // Cut or not, what is planned next is made of the new weights.
+  // Cut or not, the next plan uses the new weights.
   Parameter weight = A.param("weight");
   N(x);
   weight.modify([](Tensor& t) { t.fill(0.5); });

@@ -22,7 +22,7 @@ using testing::random;
 constexpr index_t kSide = 64;
 const TensorType kImage{DType::complex64, {kSide, kSide}, {}};
 
-// Caches that hold two coils of 64 x 64, whatever the machine.
+// Caches that hold two coils of 64 x 64, on every machine.
 class CacheTiles : public ::testing::Test {
  protected:
   CacheTiles() { set_tile_caches(64 << 10, 256 << 10); }
@@ -47,8 +47,8 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
 
-// Applied with tiles on 1, 2 and 4 threads, and as it is: the same bits, and a smaller peak that is
-// the measured one.
+// Applied with tiles on 1, 2 and 4 threads, and without tiles: the same bits, and a smaller peak,
+// which equals the measured one.
 void expect_smaller_and_same(const NamedLinop& A, const Tensor& x) {
   const auto whole = [&] {
     const ConfigScope scope(without_cache_tiles());
@@ -142,7 +142,7 @@ TEST_F(CacheTiles, WhatGainsNothingIsLeftAlone) {
   set_tile_caches(1 << 20, 256 << 10);
   EXPECT_FALSE(tiled_for_cache(small, kImage));
   set_tile_caches(64 << 10, 256 << 10);
-  // Elementwise steps become one, which has no values in memory.
+  // Elementwise steps are fused to one, which stores no intermediate values.
   const Tensor weights = random({kSide, kSide}, DType::float32);
   const NamedLinop D = Chain(Dense(maps(8), "CNyNx,NyNx->CNyNx"), Diagonal(weights, "CNyNx"),
                              Dense(maps(8), "CNyNx,NyNx->CNyNx").H());

@@ -75,7 +75,7 @@ TEST(Caches, DroppingTheLastHandleFreesEverything) {
     A.H().H().N();
     const std::string text = A.str();
     A = NamedLinop();
-    // The vector above holds one handle more until the loop ends.
+    // The vector above holds one more handle until the loop ends.
     EXPECT_FALSE(node.expired()) << text;
   }
   std::weak_ptr<const LinopNode> node, adjoint, normal;

@@ -142,7 +142,7 @@ TEST(Add, ANormalApplicationUsesEachChildTwice) {
   const NamedLinop A = Add(first(), Dense(random({4, 3}, DType::complex128, 8), "KN,N->K"),
                            Dense(random({4, 3}, DType::complex128, 9), "KN,N->K"));
   const Plan plan = A.N().plan({DType::complex128, {3}, {}});
-  std::size_t products = 0;  // some of them added to others as they are computed
+  std::size_t products = 0;  // some are added to others in the same step
   for (const PlannedStep& step : plan.steps) {
     const std::string name = step.node.op().name();
     products += name == "Contract" || name.starts_with("Gemv") ? 1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shallow and deep copies, moves and conversions: what is shared afterwards, and what is not.
+// Shallow and deep copies, moves and conversions: what they share.
 #include "palimpsest/linop/copies/copying.hpp"
 
 #include <unistd.h>
@@ -33,7 +33,7 @@ using testing::values;
 
 const Device kOther{DeviceType::cpu, 1};
 
-// An identity that holds whatever it is given.
+// An identity that holds any parameters.
 const LinopType kHolder{
     .name = "copying_test.Holder",
     .functions = {.fn = [](const NamedLinop&, const Variable& x) { return x; }}};
@@ -176,7 +176,8 @@ TEST_P(DeepCopy, OfATileTakesTheBytesOfTheTile) {
   const NamedLinop B = tile.deepcopy(GetParam());
   EXPECT_EQ(reals(B.param("a")), std::vector<double>({10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
   EXPECT_LE(storage_of(B.param("a")).nbytes(), 80U + 63U);
-  // Of a box within a matrix: from its first to its last element, strides as they are.
+  // Of a box within a matrix, the span from its first to its last element is copied, with the same
+  // strides.
   const Parameter matrix = counted({20, 30});
   const NamedLinop box = holder({{"a", matrix.view({slice(2, 4), slice(5, 8)})}});
   const NamedLinop C = box.deepcopy(GetParam());
@@ -257,7 +258,7 @@ TEST_P(DeepCopy, KeepsStridesOfEverySign) {
   MemoryMap map;
   add(map, holder({}, {{"t", views[3]}}));
   EXPECT_EQ(map.bytes(), 8);
-  // As views of a parameter too.
+  // The same for views of a parameter.
   const Parameter p = t;
   const NamedLinop A =
       holder({{"back", p.view({slice({}, {}, -1), slice(0, 6, 2)})},
@@ -281,7 +282,7 @@ TEST_P(DeepCopy, OfNothingTakesNothing) {
   EXPECT_EQ(B.param("none").value().strides(), none.value().strides());
   EXPECT_FALSE(B.param("absent").present());
   EXPECT_TRUE(B.attr("missing").absent());
-  // An empty view does not widen what is used.
+  // An empty view does not extend the used span.
   const Parameter whole = counted({100});
   MemoryMap tile;
   add(tile, holder({{"a", whole.view({slice(0, 4)})}, {"b", whole.view({slice(90, 90)})}}));
@@ -300,7 +301,7 @@ TEST_P(DeepCopy, CopiesTensorsInAttributesAndLists) {
   const Tensor inner = B.attr("list").as_list()[1].as_tensor();
   EXPECT_TRUE(equal(inner, t.narrow(0, 0, 4)));
   EXPECT_TRUE(shares_storage(inner, B.attr("t").as_tensor()));
-  // In the same grouping as the parameter, which is no longer tied to the caller's tensor.
+  // In the same sharing as the parameter, which no longer shares with the caller's tensor.
   EXPECT_TRUE(shares_storage(inner, B.param("p").variable().get_value({.borrow = true})));
   Parameter p = B.param("p");
   p.modify([](Tensor& value) { value.fill(-1); });
@@ -346,7 +347,7 @@ TEST_P(DeepCopy, OfADerivedTileTakesThePartOfItsSource) {
 }
 
 TEST_P(DeepCopy, OfAMappedFileIsOrdinaryMemoryOnceItIsCopied) {
-  // Of this process alone: both cases may run at once.
+  // The file is of this process alone: both cases may run at the same time.
   const std::string path =
       ::testing::TempDir() + "palimpsest_mapped_" + std::to_string(getpid()) + ".bin";
   const Tensor values = counted({600});
@@ -514,7 +515,7 @@ TEST(LinopMap, KeepsTheTopologyAcrossOperators) {
   EXPECT_TRUE(b[0].is(a));
   EXPECT_TRUE(b[1].param("weight").is(a.param("weight")));
   EXPECT_TRUE(map(memory, A).is(a));
-  // Tensors of the same map keep sharing with the operators.
+  // Tensors of the same map still share with the operators.
   const Tensor lent = random({3});
   const NamedLinop H = holder({}, {{"t", lent}});
   MemoryMap more;
@@ -542,7 +543,7 @@ TEST(LinopMap, ReportsWhereBytesAre) {
   const NamedLinop A = Chain(Diagonal(t, "N"), Diagonal(t, "N"), Diagonal(random({10}), "N"));
   const MemoryReport report = memory_report(A);
   ASSERT_EQ(report.devices.size(), 1U);
-  EXPECT_EQ(report.bytes(), 320);  // what two variables share counts once
+  EXPECT_EQ(report.bytes(), 320);  // memory shared by two variables counts once
   EXPECT_EQ(report.devices[0].derived, 0);
   const NamedLinop N = Dense(random({4, 4}), "MN,N->M").N();
   EXPECT_EQ(memory_report(N).bytes(), 512);
@@ -602,7 +603,7 @@ TEST(Moving, BringsAdjointAndNormalWithoutFurtherCopies) {
   const Tensor x = random({3});
   EXPECT_TRUE(equal(N(x.to(kOther)).to(Device{}), A.N()(x)));
   EXPECT_TRUE(equal(H(x.to(kOther)).to(Device{}), A.H()(x)));
-  // It follows the weight that moved.
+  // The derived value follows the moved weight.
   Parameter w = B[0].param("weight");
   w.set_value(Tensor::zeros({3, 3}, DType::complex128, kOther));
   EXPECT_EQ(values(gram(x.to(kOther)).to(Device{})), std::vector<testing::Complex>(3));
@@ -632,7 +633,7 @@ TEST(Moving, GivesBackTheSourceOfAnRvalueWhileItCopies) {
   EXPECT_FALSE(A.defined());
   EXPECT_EQ(here - live(), 8 * n * 16);
   EXPECT_TRUE(equal(B(x.to(kOther)).to(Device{}), y));
-  // What others hold stays, and they keep it.
+  // Data held by others stay, and they keep them.
   const NamedLinop kept = Diagonal(random({n}), "N");
   NamedLinop C = Chain(kept, Diagonal(random({n}), "N"));
   const std::int64_t before = live();

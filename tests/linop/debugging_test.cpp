@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that show what happens: Sleep, Breakpoint, and the log of transfers.
+// Operators for debugging: Sleep, Breakpoint, and the log of transfers.
 #include "palimpsest/linop/operators/debugging.hpp"
 
 #include <chrono>
@@ -25,7 +25,7 @@ using testing::expect_close;
 using testing::expect_error;
 using testing::random;
 
-// How often the hook "count" was called in each direction since the last question.
+// The calls of the hook "count" in each direction since the last query.
 struct Counts {
   int forward = 0, adjoint = 0;
   friend bool operator==(const Counts&, const Counts&) = default;
@@ -88,20 +88,20 @@ TEST(Breakpoint, IsNeverMergedOrFoldedIntoItsNeighbours) {
   Counter counter;
   const NamedLinop A = Dense(random({4, 3}), "MN,N->M"), B = Breakpoint("N", "count");
   const Tensor x = random({3});
-  // Equal parts of a sum are computed once, those with a breakpoint are not.
+  // Equal parts of a sum are computed once, but not those with a breakpoint.
   const NamedLinop sum = Add(A * B, A * B);
   expect_close(dense(sum), dense(2 * A));
   counter.since_last();
   sum(x);
   EXPECT_EQ(counter.since_last(), (Counts{2, 0}));
-  // Nor do a transform and its adjoint meet over it.
+  // A transform and its adjoint do not cancel across it.
   const NamedLinop F = Fft(1);
   const NamedLinop through = F.H() * Breakpoint("... Kx", "count") * F;
   EXPECT_LE(testing::difference(through(x), x), 1e-15);
   EXPECT_EQ(counter.since_last(), (Counts{1, 0}));
   F.normal(Breakpoint("... Kx", "count"))(x);
   EXPECT_EQ(counter.since_last(), (Counts{1, 0}));
-  // A constant is not sent through it beforehand.
+  // A constant is not folded through it.
   const Function f = function({}, {Out(B(constant(x)))});
   counter.since_last();
   f();
@@ -196,7 +196,7 @@ TEST(Sleep, WaitsInTheForwardDirectionOnly) {
   EXPECT_TRUE(equal(A(x), x));
   EXPECT_GE(seconds_of([&] { A(x); }), kSeconds);
   EXPECT_GE(seconds_of([&] { A.N()(x); }), kSeconds);
-  // A machine that is busy may take its time; the step itself does not wait.
+  // A busy machine may take longer; Sleep itself takes at least its time.
   double shortest = INFINITY;
   for (int i = 0; i < 5; ++i) {
     shortest = std::min(shortest, seconds_of([&] { A.H()(x); }));

@@ -80,7 +80,7 @@ TEST(Fft, ItsNormalIsANumber) {
             6);
   EXPECT_EQ(Fft(1, {.norm = FftNorm::forward}).with_sizes({{"Nx", 4}}).N().attr("alpha").as_real(),
             0.25);
-  // Without sizes the number is found when the input is known.
+  // Without sizes the factor is computed when the input is known.
   const NamedLinop N = Fft(1, {.norm = FftNorm::backward}).N();
   EXPECT_EQ(N(Tensor::ones({5})).to_vector<double>(), std::vector<double>(5, 5));
   const NamedLinop inner = Diagonal(random({4}), "Kx");

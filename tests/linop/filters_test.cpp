@@ -66,7 +66,7 @@ TEST(ArrayToBlocks, ItsMaskIsAParameter) {
   EXPECT_EQ(reals(A(x)), (std::vector<double>{2, 3, 3, 4, 4, 5}));
   EXPECT_EQ(reals(A.H()(Tensor::ones({3, 2}))), (std::vector<double>{0, 1, 2, 2, 1}));
   EXPECT_EQ(reals(N(ones)), (std::vector<double>{0, 1, 2, 2, 1}));
-  // As many entries: P keeps its size.
+  // A new mask with as many entries: P keeps its size.
   p.set_value(Tensor::ones({3}, DType::bool_));
   expect_error<AssertionError>([&] { A(x); }, "expected 2 true entries");
   NamedLinop B = A;
@@ -175,7 +175,7 @@ TEST(Convolution, DirectAndFftAreTheSameMatrix) {
   }
 }
 
-// Most of the kernel reaches no element of the grid.
+// Most of the kernel lies outside the grid.
 TEST(Convolution, KernelsLargerThanTheGridAreTheSameMatrixToo) {
   const std::vector<std::pair<Extents, Extents>> cases{{{9, 9}, {2, 50}}, {{31, 31}, {8, 64}},
                                                        {{7}, {3}},        {{3}, {1}},
@@ -230,11 +230,11 @@ TEST(Convolution, KeepsTheTransformOfItsKernel) {
     const NamedLinop A = Convolution(h, {.boundary = boundary, .method = ConvolutionMethod::fft});
     EXPECT_EQ(transforms_in(A, {12, 16}), 2U);
     EXPECT_EQ(transforms_in(A.H(), {12, 16}), 2U);
-    // One that is learned is transformed anew, so that gradients reach it.
+    // A trainable kernel is transformed in every call, so that gradients reach it.
     const NamedLinop learned =
         Convolution(h.as_trainable(), {.boundary = boundary, .method = ConvolutionMethod::fft});
     EXPECT_EQ(transforms_in(learned, {12, 16}), 3U);
-    // It follows the kernel, for every size of the grid.
+    // The spectrum follows the kernel, for every size of the grid.
     const Tensor x = random({12, 16}), wide = random({3, 20, 9});
     A(x);
     A(wide);
@@ -277,7 +277,7 @@ TEST(Convolution, IsDirectWhereThatIsLessWork) {
   };
   EXPECT_EQ(steps({3, 3}, {64, 64}, DType::complex128), 0U);
   EXPECT_EQ(steps({9, 9}, {64, 64}, DType::complex128), 2U);
-  // Real products are a fourth of the work; a transform is not.
+  // A real product costs a fourth; a transform does not.
   EXPECT_EQ(steps({6, 6}, {256, 256}, DType::complex128), 2U);
   EXPECT_EQ(steps({6, 6}, {256, 256}, DType::float64), 0U);
 }
@@ -421,7 +421,7 @@ TEST(Wavelet, StoresAveragesBeforeDifferences) {
   expect_error<ValueError>([] { Wavelet("A", "A", {.levels = -2}); }, "levels");
 }
 
-// Of an odd line the last entry goes to the end of the averages.
+// In a line of odd length the last entry goes to the end of the averages.
 TEST(Wavelet, IsOrthogonalForEverySize) {
   const auto y = reals(Wavelet("A", "A", {.family = "haar", .levels = 1})(numbers({1, 2, 3})));
   const double expected[] = {2.121320, 3, -0.707107};

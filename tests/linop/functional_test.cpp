@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions do what the operators do, on Tensors and on Variables.
+// The functions equal the operators, on Tensors and on Variables.
 #include "palimpsest/linop/functional.hpp"
 
 #include "linop/linop_support.hpp"
@@ -52,7 +52,7 @@ TEST(Functional, SamplesOffTheGrid) {
   const NamedLinop B = Interpolate(k, {6, 7}, {.width = 3.0});
   EXPECT_LE(difference(F::interpolate(x, k, {.width = 3.0}), B(x)), 1e-15);
   EXPECT_LE(difference(F::interpolate_adjoint(y, k, {6, 7}, {.width = 3.0}), B.H()(y)), 1e-15);
-  // Other options are another function.
+  // Other options give another function.
   EXPECT_GE(difference(F::interpolate(x, k, {.width = 2.0}), B(x)), 1e-3);
 }
 

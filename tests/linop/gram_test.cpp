@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normal operators that fold to a Gram weight: cut along what they sum over, followed by files,
-// copies and gradients.
+// Normal operators that fold to a Gram weight: cut along the dimensions that they sum over, and
+// after files, copies and gradients.
 #include "linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
@@ -34,7 +34,7 @@ Dims refused(const NamedLinop& A) {
 TEST(Gram, OfMapsIsASumOverCoils) {
   const NamedLinop A = sense(random({5, 3, 4})), N = A.N();
   ASSERT_EQ(N.type().name, "Dense");
-  EXPECT_EQ(N.dims(), Dims("Nx Ny C Kx Ky"));  // Kx and Ky cannot be cut any more
+  EXPECT_EQ(N.dims(), Dims("Nx Ny C Kx Ky"));  // Kx and Ky can no longer be cut
   EXPECT_EQ(N.size("C"), 5);
   EXPECT_EQ(refused(N), Dims());
   const NamedLinop part = N.split(tile("C", 1, 3));
@@ -135,10 +135,10 @@ TEST(Gram, GradientsReachTheWeight) {
   const Tensor expected = gradient(A.H()(A(x)));
   EXPECT_LE(difference(gradient(N(x)), expected), 1e-13);
   EXPECT_LE(difference(gradient(Chain(N, Scalar(2, "N"))(x)), gradient((2 * N)(x))), 1e-13);
-  // Of tiles too, in the part of the weight that they hold.
+  // Also of tiles, in the part of the weight that they hold.
   const Tensor part = gradient(N.split(tile("M", 0, 2))(x));
   EXPECT_EQ(testing::values(part.narrow(0, 2, 4).contiguous()), std::vector<testing::Complex>(12));
-  // And values are those of the moment.
+  // Values follow the current parameter.
   Parameter now = w;
   now.modify([](Tensor& t) { t.fill(0); });
   EXPECT_EQ(testing::values(N(random({3}))), std::vector<testing::Complex>(3));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of compiling, planning and running is in proportion to the number of parts: counted in
-// bytes that are asked of the heap, which are the same on every machine. bench/growth measures
-// times, and more cases.
+// The work of compiling, planning and running is proportional to the number of parts. Measured in
+// bytes requested from the heap, which are the same on every machine; bench/growth measures times,
+// and more cases.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -25,9 +25,9 @@ namespace {
 struct GrowthTest : ::testing::Test {
   static constexpr int kFew = 500, kMany = 2000;
 
-  // Four times the parts may take five times the bytes; if bytes grew with the square, sixteen.
+  // Four times the parts may take five times the bytes; quadratic growth would take sixteen.
   static void expect_linear(const std::function<void(int)>& work) {
-    work(10);  // what is made once
+    work(10);  // one-time work
     const auto bytes_of = [&](int n) {
       const std::size_t before = testing::bytes_of_mallocs();
       work(n);
@@ -56,7 +56,7 @@ struct GrowthTest : ::testing::Test {
     });
   }
 
-  // The last values of the states of a loop that begin with these and are doubled twice.
+  // The last values of the states of a loop that starts with these and doubles them twice.
   static std::vector<Variable> looped(const std::vector<Variable>& inits) {
     const std::vector<ops::LoopState> states(inits.begin(), inits.end());
     const auto body = [](std::vector<Variable> a) {
@@ -111,7 +111,7 @@ TEST_F(GrowthTest, SetsOfPartsOfOneArray) {
 TEST_F(GrowthTest, LoopsWithManyStates) {
   expect_linear(
       [](int n) { assembled(n, [](const auto& parts) { return ops::join(0, looped(parts)); }); });
-  // Here the states of the second loop begin in memory that the first one overwrites.
+  // Here the states of the second loop start in memory that the first one overwrites.
   expect_linear([](int n) {
     assembled(n, [](const auto& parts) { return ops::join(0, looped(looped(parts))); });
   });

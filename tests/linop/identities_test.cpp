@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators cost after they were combined: read off the compiled graphs and plans.
+// The cost of combined operators, read from their compiled graphs and plans.
 #include "linop/linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/graph/function_graph.hpp"
@@ -64,10 +64,10 @@ TEST(Identities, ADiagonalBetweenNeedsTransformsOverItsOwnAxesOnly) {
                  adjoint(dense(F, options)) * (dense(D, transformed) * dense(F, options)), 1e-12);
     EXPECT_EQ(A.shape().str(), "(C, Nx, Ny) -> (C, Nx, Ny)");
   }
-  // Over batch dimensions alone none is needed.
+  // With a weight over batch dimensions alone no axis is transformed.
   const NamedLinop B = F.normal(Diagonal(random({2}), "C Kx Ky", {.weight_shape = Dims("C")}));
   EXPECT_TRUE(transforms_of(B, {2, 5, 6}).empty());
-  // Over all of them both are.
+  // With a weight over all dimensions both axes are.
   const NamedLinop full = F.normal(Diagonal(random({5, 6}), "C Kx Ky"));
   for (const std::string& t : transforms_of(full, {2, 5, 6})) {
     EXPECT_NE(t.find("axes=(1, 2)"), std::string::npos) << t;
@@ -113,7 +113,7 @@ TEST(Identities, ElementwiseOperatorsAreOnePass) {
   EXPECT_EQ(steps_of(D + 2 * E, {6, 8}), 1U);
 }
 
-// Read from the graph, since one pass may have many factors.
+// Read from the graph, since one pass may have several factors.
 TEST(Identities, DiagonalsBecomeOneStepAndNumbersOneFactor) {
   const NamedLinop D = Diagonal(random({6, 8}), "A B"),
                    E = Diagonal(random({6, 8}, DType::complex128, 8), "A B");
@@ -134,7 +134,7 @@ TEST(Identities, DiagonalsBecomeOneStepAndNumbersOneFactor) {
   EXPECT_EQ(multiplications(three), multiplications(one)) << ops_of(three, {6, 8})[0];
   const Tensor x = random({6, 8});
   EXPECT_LE(testing::difference(three(x), D(Scalar(Complex(-6, 6))(x))), 1e-15);
-  // Of a real and a complex number the result is complex all the same.
+  // A real and a complex number give a complex result nevertheless.
   const NamedLinop i = Scalar(Complex(0, 1), "A");
   EXPECT_EQ(Chain(i, i)(Tensor::ones({2})).dtype(), DType::complex128);
 }
@@ -146,7 +146,7 @@ TEST(Identities, ConjugationAndNumbersArePartOfTheContraction) {
   EXPECT_LE(steps_of(Complex(0, 2) * A.H(), {5}), 2U);
   const Plan plan = A.H().plan({DType::complex128, {5}, {}});
   EXPECT_LT(plan.peak_bytes, 5 * 7 * 16) << "no array as large as the weight";
-  // That of a Diagonal multiplies by the conjugate in its one pass.
+  // The adjoint of a Diagonal multiplies by the conjugate in its single pass.
   EXPECT_EQ(steps_of((Complex(2, 1) * Diagonal(random({6, 8}), "A B")).H(), {6, 8}), 1U);
 }
 
@@ -154,7 +154,7 @@ TEST(Identities, CroppingWhatWasPaddedIsGone) {
   EXPECT_EQ(steps_of(Chain(Pad({4}, {8}), Crop({8}, {4}, {.in = Dims("Nx1")})), {4}), 0U);
   EXPECT_EQ(steps_of(Pad({4, 5}, {8, 11}).N(), {4, 5}), 0U);
   EXPECT_EQ(steps_of(PadDim("A", 3, 7, "A").N(), {3}), 0U);
-  // Cutting more, or around another centre, is not.
+  // A larger crop, or one around another centre, does not cancel.
   const NamedLinop smaller = Chain(Pad({4}, {8}), Crop({8}, {3}, {.in = Dims("Nx1")}));
   const Tensor x = Tensor::from<double>({1, 2, 3, 4});
   EXPECT_EQ(smaller(x).to_vector<double>(), std::vector<double>({2, 3, 4}));

@@ -27,7 +27,7 @@
 namespace palimpsest::testing {
 
 using Complex = std::complex<double>;
-/// Rows of numbers; a type of its own, so that `*` is found.
+/// Rows of numbers; a separate type, so that `*` is found.
 struct Matrix : std::vector<std::vector<Complex>> {
   using vector::vector;
 };

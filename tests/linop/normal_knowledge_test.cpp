@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simplified normal operator still knows: the sizes of A, and which dimensions it sums over
-// although none of its names says so.
+// Recorded properties of a simplified normal operator: the sizes of A, and the dimensions that it
+// sums over, which its names do not show.
 #include "linop_support.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/containers/concat.hpp"
@@ -22,7 +22,8 @@ using testing::random;
 
 Tile tile(const ND& d, index_t start, index_t stop) { return {{d, slice(start, stop)}}; }
 
-// A.N() cut along d is exact, or it is refused: then its tiles, if there are any, add up to it.
+// A.N() cut along d is exact, or it is refused; then the normal operators of tiles of A, if any,
+// add up to it.
 void expect_exact_or_refused(const NamedLinop& A, const ND& d, index_t n, const Tensor& x) {
   const NamedLinop N = A.N();
   SCOPED_TRACE(A.str() + "\nwith the normal operator\n" + N.str() + "\nalong " + d.str());
@@ -71,7 +72,7 @@ TEST(NormalKnowledge, ACutOfJoinedOutputsIsThatOfNoPart) {
     const NamedLinop diagonal = Concat({first.renamed({{"M", "P"}}), second.renamed({{"M", "P"}})},
                                        {.in = "N", .out = "P"});
     expect_exact_or_refused(diagonal, "P", 3 + rows, random({8}));
-    // Cutting first is what works.
+    // Cut first, then take the normal operator.
     const Tensor x = random({4});
     const Tensor parts =
         joined.split(tile("M", 0, 2)).N()(x) + joined.split(tile("M", 2, 3 + rows)).N()(x);
@@ -106,7 +107,7 @@ TEST(NormalKnowledge, WhatIsRefusedStaysSoInTreesTilesCopiesAndFiles) {
     EXPECT_EQ(B.size("C"), 3);
     expect_error<SplitError>([&] { B.split(tile("C", 0, 2)); }, "cannot split");
   }
-  // A sum of it and something else belongs to the first tile.
+  // In a sum with another operator, the other one belongs to the first tile.
   const NamedLinop other = Dense(random({3, 6}), "CN,N->C").N();
   EXPECT_EQ(A.N().renamed({{"C", "D"}}).size("D"), 3);
   const NamedLinop sum = other + Identity("N");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normal operator of chains: what folds, and what is left.
+// The normal operator of chains: which parts fold.
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/containers/concat.hpp"

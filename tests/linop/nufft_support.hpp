@@ -7,7 +7,7 @@
 
 namespace palimpsest::testing {
 
-/// n random locations in cycles per field of view, a little beyond the nominal range.
+/// n random locations in cycles per field of view, slightly beyond the nominal range.
 inline Tensor trajectory(const Extents& image, index_t n, DType dtype = DType::float64) {
   const auto ndim = static_cast<index_t>(image.size());
   Tensor t = Tensor::random_uniform({n, ndim}, DType::float64, {31, 1});

@@ -78,7 +78,7 @@ TEST(Nufft, AnApodizationOfOnesOwn) {
   const Extents image{8};
   const Tensor k = trajectory(image, 12);
   const NufftLinopOptions plain{.oversamp = 2, .width = PerAxis(6.0)};
-  // The factors that belong to the kernel: q / sinh(q).
+  // The factors of the kernel: q / sinh(q).
   const double padded = 16, beta = kaiser_bessel_beta(6, 2);
   std::vector<double> factors;
   for (int n = 0; n < 8; ++n) {
@@ -125,7 +125,7 @@ TEST(SamplingNufft, ReadsThePaddedSpectrum) {
   EXPECT_TRUE(SamplingNufft(k, {6, 5}, "K").has_param("phase"));
 }
 
-// Then the centring is done on the grid.
+// With more points, the grid is centred instead.
 TEST(SamplingNufft, OfMorePointsThanTheGridHas) {
   const Tensor k = trajectory({6, 5}, 300);
   expect_padded_spectrum(k);

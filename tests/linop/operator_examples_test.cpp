@@ -28,7 +28,7 @@ std::string text(const Tensor& t) {
   return result;
 }
 
-#include "operator_examples.inc"  // made of the page by operator_examples.py
+#include "operator_examples.inc"  // generated from the page by operator_examples.py
 
 // -- the page ------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ TEST(Parameter, DerivedValuesFollowTheirSources) {
   EXPECT_EQ(squares.value().to_vector<double>(), (std::vector<double>{4, 4, 4}));
 }
 
-// Also where nobody knows that the function holds one.
+// Also in a function that does not record that it holds a derived value.
 TEST(Parameter, DerivedValuesAreUpToDateInEveryFunction) {
   Parameter W(testing::random({3, 4}));
   const NamedLinop A = Dense(W, "MN,N->M");
@@ -104,7 +104,7 @@ TEST(Parameter, DerivedValuesAreUpToDateInEveryFunction) {
   EXPECT_LE(testing::difference(f(v)[0], A.H()(A(v))), 1e-14);
   W.modify([](Tensor& t) { t.fill(1); });
   EXPECT_LE(testing::difference(f(v)[0], A.H()(A(v))), 1e-14);
-  // One after the other: what is derived from what is derived.
+  // Chained: derived values of derived values.
   Parameter w = Tensor::from<double>({1, 2});
   const Parameter twice = Parameter::derived(w.var() * 2.0),
                   squares = Parameter::derived(ops::abs2(twice.var()));
@@ -113,7 +113,7 @@ TEST(Parameter, DerivedValuesAreUpToDateInEveryFunction) {
   EXPECT_EQ(g()[0].to_vector<double>(), (std::vector<double>{36, 4}));
 }
 
-// The gradient of |N x|^2 / 2 with respect to what N follows from.
+// The error of the gradient of |N x|^2 / 2 with respect to the source of N.
 double gradient_error(const NamedLinop& N, const Parameter& p, const Tensor& x) {
   const Variable in = make_input({x.dtype(), x.shape(), {}}, "x");
   const Variable loss = ops::norm2(N(in)) * 0.5;
@@ -297,7 +297,7 @@ TEST(Parameter, TensorsOnOneStorageBecomeViewsOfOneVariable) {
   first.modify([](Tensor& t) { t.fill(-1); });
   EXPECT_EQ(p[2].value().to_vector<double>(), std::vector<double>({-1, -1, 6}));
   EXPECT_EQ(all.at<double>({4}), 4);
-  // No more than is used.
+  // No more bytes than are used.
   EXPECT_LE(p[0].borrowed().storage().nbytes(), 5U * 8 + 63);
 }
 

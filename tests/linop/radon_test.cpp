@@ -22,7 +22,7 @@ Tensor half_turn(index_t n, DType dtype) {
   return Tensor::from(angles, Extents{n}).to(dtype);
 }
 
-// A disk of height 2.5, and one of twice that.
+// A disk of height 2.5, and twice this disk.
 TEST(FilteredBackProjection, GivesSlicesInTheirUnits) {
   Tensor disks = Tensor::zeros({2, 41, 41}, DType::float64);
   for (index_t i = 0; i < 41; ++i) {
@@ -52,7 +52,7 @@ TEST(FilteredBackProjection, IsAnOperator) {
   const ContractReport report = check_contract(filtered_back_projection(A),
                                                {.sizes = {{"A", 7}, {"R", A.size("R").value()}}});
   EXPECT_TRUE(report.ok()) << report.str();
-  // A single angle stands for half a turn.
+  // A single angle represents half a turn.
   const NamedLinop one = Radon(half_turn(1, DType::float64), {3, 3}, {.n_detectors = 3});
   const Tensor ray = Tensor::from<double>({0, 1, 0}, Extents{1, 3});
   EXPECT_NEAR(filtered_back_projection(one)(ray).clone().to_vector<double>()[4],

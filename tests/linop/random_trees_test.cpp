@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random operator trees, with complex scalars, against their dense matrices: the matrix of a tree
-// follows by matrix algebra from those of its leaves; the tree, its adjoint, its normal operator
-// and those of its adjoint are then applied to random data.
+// Random operator trees with complex scalars, compared with their dense matrices. The matrix of a
+// tree follows from the matrices of its leaves by matrix algebra. The tree, its adjoint, its normal
+// operator and the normal operator of its adjoint are applied to random data.
 #include <numeric>
 #include <random>
 
@@ -35,7 +35,7 @@ using testing::values;
 constexpr int kShards = 8, kTreesPerShard = 250, kDepth = 6;
 constexpr index_t kMostElements = 48;
 
-// Named axes of known sizes.
+// Named axes with known sizes.
 struct Space {
   Dims dims;
   Extents sizes;
@@ -78,8 +78,7 @@ Matrix sum(const Matrix& a, const Matrix& b) {
                 [&](std::size_t i, std::size_t j) { return a[i][j] + b[i][j]; });
 }
 
-// Where the elements of a part of a space lie in the whole: the part begins at `start` along axis
-// k.
+// The positions of the elements of a part of a space, which begins at `start` along axis k.
 std::vector<std::size_t> places(const Space& whole, const Extents& part, std::size_t k,
                                 index_t start) {
   std::vector<std::size_t> result;
@@ -152,7 +151,7 @@ class Grower {
     return leaf_of(Dense(W, Dims{name, s.dims[k]}, s.dims, out.dims), s, out);
   }
 
-  // Of several axes at once, or over points.
+  // A leaf over several axes, or over points.
   Tree wide_leaf(const Space& s) {
     const std::size_t rank = s.sizes.size();
     const bool may_grow = s.count() * 2 <= kMostElements;
@@ -176,7 +175,7 @@ class Grower {
                      {.output = Dims(out.dims[rank - 1]), .input = last, .batch = batch}),
             s, out);
       }
-      case 2: {  // points of a grid, onto it
+      case 2: {  // points of a grid, scattered to it
         if (!may_grow) break;
         const Space out = s.with(rank - 1, fresh(), n + pick(0, 2));
         std::vector<index_t> index;
@@ -209,7 +208,7 @@ class Grower {
                               .scale = reversed ? NufftScale::none : NufftScale::ortho}),
                        s, out);
       }
-      case 5: {  // the last two axes as one
+      case 5: {  // the last two axes merged
         if (rank < 2) break;
         const Space group{Dims(fresh()), {s.sizes[rank - 2] * n}};
         const Space out = s.slice_of(0, rank - 2) + group;
@@ -417,7 +416,7 @@ class Grower {
       }
       return {A, M, s, out};
     }
-    // One part of the input each, along a dimension of it; results added or stacked.
+    // Each child gets one part of the input along a dimension; results are added or stacked.
     const auto k = static_cast<std::size_t>(pick(0, static_cast<index_t>(s.sizes.size()) - 1));
     std::vector<Tree> parts{tree(s.without(k), depth - 1)};
     while (static_cast<index_t>(parts.size()) < s.sizes[k]) parts.push_back(variant(parts[0]));
@@ -584,7 +583,7 @@ TEST_P(RandomTrees, AreTheirMatrices) {
       SCOPED_TRACE(growing);
       const double unit = dtype == DType::complex64 ? 1e-5 : 2e-13;
       const Matrix H = adjoint(t.M);
-      // What a result may lose: the leaves' norms are of the order of the whole's, or larger.
+      // Tolerance: the norms of the leaves are of the order of the norm of the whole, or larger.
       const double size = 1 + frobenius(t.M);
       const Tensor x = grower.data(t.in), y = grower.data(t.out);
       const auto Mx = times(t.M, values(x)), Hy = times(H, values(y));
@@ -603,7 +602,7 @@ TEST_P(RandomTrees, AreTheirMatrices) {
   }
 }
 
-// A tenth of the trees: what they are copied, moved and saved as gives the same bits.
+// A tenth of the trees: copied, moved and saved trees give the same bits.
 TEST_P(RandomTrees, SurviveCopyingMovingAndSaving) {
   const Device other{DeviceType::cpu, 1};
   for (int i = 0; i < kTreesPerShard; i += 10) {
@@ -630,7 +629,7 @@ TEST_P(RandomTrees, SurviveCopyingMovingAndSaving) {
   }
 }
 
-// Of some of the trees: cutting compiles every tile.
+// Some of the trees only: cutting compiles every tile.
 TEST_P(RandomTrees, TilesMakeUpTheWhole) {
   for (int i = 0; i < kTreesPerShard; i += 20) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * kTreesPerShard + i);
@@ -643,7 +642,7 @@ TEST_P(RandomTrees, TilesMakeUpTheWhole) {
       SCOPED_TRACE(growing);
       const auto holds = [&](const char* what, const NamedLinop& A, const Space& from) {
         const SplitTest test = check_split(A, {.extents = from.sizes, .seed = seed});
-        // Sums of sums lose more than one operator does.
+        // Sums of sums lose more digits than one operator.
         const bool is_close = test.failure.starts_with("the parts make up") && test.error < 1e-10;
         EXPECT_TRUE(test.ok || is_close) << what << test.failure;
       };

@@ -44,7 +44,7 @@ struct Sample {
 
 Tensor points() { return random({5, 2}, DType::float64); }
 
-// One or more of every type.
+// At least one sample of every type.
 std::vector<Sample> samples() {
   set_breakpoint_hook("saving", [](const BreakpointHit&) {});
   const NamedLinop D = Diagonal(random({4}), "N");
@@ -126,7 +126,7 @@ Tensor input_of(const Sample& s) {
   return random(s.input, is_real ? DType::float64 : DType::complex128, 3);
 }
 
-// Same kinds, names, shapes, sizes, attributes, and the same things shared.
+// Compares kinds, names, shapes, sizes, attributes and sharing.
 void expect_alike(const NamedLinop& a, const NamedLinop& b) {
   EXPECT_EQ(&a.type(), &b.type());
   EXPECT_EQ(a.str(), b.str());
@@ -166,7 +166,7 @@ TEST(Saving, EveryTypeIsTheSameAgain) {
     EXPECT_TRUE(equal(B.H()(y), s.A.H()(y)));
     EXPECT_EQ(to_bytes(s.A), bytes) << "not the same bytes again";
     EXPECT_EQ(to_bytes(B), bytes) << "not the same bytes after loading";
-    // Copies and moves are the same, too.
+    // The same for copies and moves.
     for (const Copy when : {Copy::lazy, Copy::eager}) {
       const NamedLinop C = s.A.deepcopy(when);
       expect_alike(s.A, C);
@@ -223,7 +223,7 @@ TEST(Saving, WritesNoMoreThanIsUsed) {
   EXPECT_LT(to_bytes(far).size(), 3 * 4096U);
   const Tensor x = random({10});
   EXPECT_TRUE(equal(from_bytes(to_bytes(far))(x), far(x)));
-  // Two lazy clones of one tensor are storages of their own; one variable in two places is one.
+  // Two lazy clones of one tensor are separate storages; one variable in two places is one.
   const Tensor t = random({10000});
   const NamedLinop D = Diagonal(t, "N");
   EXPECT_LT(to_bytes(Chain(D, D, D.H())).size(), 170000U);
@@ -276,7 +276,7 @@ TEST(Loading, MapsTheFileAndNeverChangesIt) {
   std::ifstream file(path.text, std::ios::binary);
   std::string now((std::istreambuf_iterator<char>(file)), {});
   EXPECT_EQ(std::memcmp(now.data(), before.data(), before.size()), 0);
-  // Damaged data are found where they are read, and in mapped files when asked for.
+  // Damaged data are detected when read, and in mapped files on request.
   now.back() = static_cast<char>(now.back() ^ 1);
   std::ofstream(path.text, std::ios::binary) << now;
   EXPECT_NO_THROW(load(path.text));
@@ -317,7 +317,7 @@ TEST(Saving, LeavesTheOldFileWhenItFails) {
 
 // -- hostile files --------------------------------------------------------------------------------
 
-// The operator's file with another content.
+// The file of an operator with another content.
 Bytes with_content(const Bytes& bytes, const Json& content, const std::string& kind = "operator") {
   const Archive archive = Archive::from_bytes(bytes);
   ArchiveWriter writer(kind);
@@ -380,7 +380,8 @@ TEST_F(HostileFile, ViewsThatOverflowAreRefused) {
   }
 }
 
-// A chain of chains that hold what is before them twice is small in the file and endless to walk.
+// A chain of chains, each holding the previous one twice, is small in the file and exponential to
+// traverse.
 TEST_F(HostileFile, TreesThatAreTooDeepAreRefused) {
   const Bytes small = to_bytes(Chain(Identity("A"), Identity("A")));
   const Json node = content_of(small)["nodes"].back();
@@ -411,7 +412,7 @@ class Mutator {
 
   std::size_t pick(std::size_t n) { return random_() % n; }
 
-  // A random place of the document gets another value, goes away, or is there twice.
+  // Replaces, removes or duplicates a random entry of the document.
   void change(Json& root) {
     std::vector<Json*> places;
     collect(root, places);
@@ -455,7 +456,7 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-// Whatever comes out of a file can be looked at, and used as far as its size allows.
+// A loaded operator can be inspected, and used as far as its size allows.
 void use(const NamedLinop& A) {
   A.str();
   A.dims();
@@ -488,7 +489,7 @@ TEST(HostileFiles, AreAnOperatorOrAFormatError) {
     const std::size_t k = mutator.pick(good.size());
     Bytes bytes;
     if (i % 4 == 0) {
-      // Damage of any kind: mostly found by the hash of the manifest.
+      // Damage of any kind: the hash of the manifest detects most of it.
       bytes = good[k];
       for (int e = 0; e < 3; ++e)
         bytes[mutator.pick(bytes.size())] ^= static_cast<std::byte>(1 + mutator.pick(255));

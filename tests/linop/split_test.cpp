@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of operators: which dimensions can be cut, what a tile shares, and what is refused why.
-// That tiles make up the whole is a law of the contract.
+// Tiles of operators: the dimensions that can be cut, sharing of tiles, and the reasons of
+// refusals. The contract tests check that tiles add up to the whole.
 #include "linop_support.hpp"
 #include "palimpsest/linop/containers/blocks.hpp"
 #include "palimpsest/linop/containers/concat.hpp"
@@ -163,7 +163,7 @@ TEST(Split, CutsRecordedSizes) {
   EXPECT_EQ(A.size("A"), 6);
 }
 
-// A user's rule that gives the operator itself leaves the sizes of the whole.
+// A user's rule that returns the operator itself keeps the sizes of the whole.
 TEST(Split, CutsRecordedSizesThatARuleForgets) {
   static const LinopType type{
       .name = "ForgetsSizes",
@@ -202,7 +202,7 @@ TEST(Split, RefusesWithOperatorDimensionAndReason) {
 }
 
 TEST(Split, RefusesWhatWildcardsMayHide) {
-  const NamedLinop under = Diagonal(random({4, 3}));  // its axes lie under the ellipsis
+  const NamedLinop under = Diagonal(random({4, 3}));  // its axes are part of the ellipsis
   testing::expect_error<SplitError>([&] { under.split(tile("A", 0, 2)); }, "resolve");
   testing::expect_error<SplitError>(
       [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that name, cut, pad and reorder.
+// Operators that rename, cut, pad and reorder.
 #include "linop/linop_support.hpp"
 #include "palimpsest/linop/operators/complex_parts.hpp"
 #include "palimpsest/linop/operators/pad_dim.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The testing kit finds what is wrong.
+// The testing kit finds violations.
 #include "palimpsest/linop/testing/testing.hpp"
 
 #include "linop/linop_support.hpp"

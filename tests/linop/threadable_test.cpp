@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children of Add, Concat and Stack side by side: how many, with how much memory, in what order
-// sums are formed, and whose error counts.
+// Children of Add, Concat and Stack in parallel: their number and memory, the order of sums, and
+// the error that is thrown.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,13 +26,13 @@ using testing::random;
 const TensorType kType{DType::complex128, {32, 32}, {}};
 constexpr index_t kImage = 32 * 32 * 16;
 
-// Lanes that a plan takes do not depend on the processors there are. Without a budget they may take
-// twice the memory of one at most.
+// The number of lanes of a plan does not depend on the number of processors. Without a budget they
+// may take up to twice the memory of one.
 ConfigOverrides threads(index_t n, std::optional<index_t> budget = index_t{1} << 30) {
   return {.budget = budget, .threads = n, .parallel_grain = 1};
 }
 
-// Different in each child, with a step that is not fused with the sum.
+// Different children, each with a step that is not fused with the sum.
 std::vector<NamedLinop> coils(int n) {
   std::vector<NamedLinop> result;
   for (int i = 0; i < n; ++i) {
@@ -76,7 +76,7 @@ TEST(Threadable, WorkersBoundWhatRunsSideBySide) {
 
 TEST(Threadable, ContainersNest) {
   const auto sum = [](Workers workers) { return Add(coils(4), workers); };
-  // The limit of the outer one holds for all of it, that of an inner one for its children.
+  // The limit of the outer sum applies to all of it, the limit of an inner one to its children.
   EXPECT_EQ(lanes_of(Add({sum({}), sum({})}, {.threaded = false}), 4), 1);
   EXPECT_EQ(lanes_of(Add({sum({}), sum({})}, {.num_workers = 3}), 4), 3);
   EXPECT_EQ(lanes_of(Add({sum({.threaded = false}), sum({.threaded = false})}), 4), 2);
@@ -158,7 +158,7 @@ TEST(Threadable, TheErrorIsThatOfTheFailingChildWithTheLowestIndex) {
       const NamedLinop last = hook(i, [&fails, i] {
         if (fails && i % 3 == 2) throw ValueError("child " + std::to_string(i) + " fails");
       });
-      // The first that fails is the last to get there.
+      // The first child to fail in order is the last in time.
       NamedLinop child = last;
       for (int k = 0; i == 2 && k < 6; ++k) child = Chain(hook(100 + k, [] {}), child);
       children.push_back(child);

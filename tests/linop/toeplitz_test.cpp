@@ -38,7 +38,7 @@ TEST(Toeplitz, IsTheNormalOperatorOfTheExactTransform) {
   for (const Extents& image : kImages) {
     for (const int sign : {-1, 1}) {
       const Tensor k = trajectory(image, 25);
-      // However inaccurate the Nufft itself is.
+      // The result is accurate even if the Nufft is not.
       const NamedLinop A =
           Nufft(k, image, "K", {.sign = sign, .width = PerAxis(3.0), .toeplitz = Toeplitz::yes});
       const Matrix E = exact_nufft(k, image, sign);
@@ -66,7 +66,7 @@ TEST(Toeplitz, EqualsTheComposedNormalWithinItsAccuracy) {
     EXPECT_LE(std::sqrt(difference / norm), 4 * eps);
     EXPECT_EQ(A.N()(x).dtype(), complex_of(dtype));
   }
-  // Less accurate when less is asked for.
+  // Less accurate on request.
   const Tensor k = trajectory(image, 60);
   const Matrix E = exact_nufft(k, image);
   const NamedLinop coarse = Nufft(k, image, "K", {.toeplitz = Toeplitz::yes, .toeplitz_eps = 1e-3});
@@ -140,7 +140,7 @@ TEST(Toeplitz, WeightsWithBatchDimensionsGiveAKernelEach) {
   }
 }
 
-// Coils mixed sample by sample: what is known of them may differ from point to point.
+// Coils mixed sample by sample, with weights that differ from point to point.
 TEST(Toeplitz, ADenseOverBatchDimensionsIsADenseOverTheSpectrum) {
   const Extents image{5, 4};
   const Tensor k = trajectory(image, 24).view({4, 6, 2});

@@ -68,7 +68,7 @@ TEST(Block, TheDeleterOfNoBytesRunsToo) {
   EXPECT_EQ(releases, 2);
 }
 
-// Each deleter drops the memory before it.
+// Each deleter releases the previous memory.
 TEST(Block, AChainOfManyDeletersNeedsLittleStack) {
   constexpr int kLength = 300'000;
   int releases = 0;
@@ -84,7 +84,7 @@ TEST(Block, AChainOfManyDeletersNeedsLittleStack) {
 TEST(Block, ADeleterMayDropMuchAtOnce) {
   constexpr int kEach = 40;
   int releases = 0;
-  // Forty within each of forty within one, with a chain in front that is as deep as deleters nest.
+  // Forty within each of forty within one, behind a chain of the maximum depth of nested deleters.
   const auto count = [&releases] { ++releases; };
   const auto bundle = [&](auto make) {
     auto blocks = std::make_shared<std::vector<Block>>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy that becomes needless while it runs. Its source is made unreadable in places: in the
-// signal at such a place, which comes in the midst of the copy, it waits until the other owner has
-// left.
+// A copy that becomes needless while it runs. Its source is unreadable in places. The signal
+// handler of such an access runs in the middle of the copy, and waits there until the other owner
+// has released its reference.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ Trap* trap = nullptr;
 
 std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
-// Runs in the thread that copies, in the midst of a load.
+// Runs in the copying thread, in the middle of a load.
 void wait_for_the_other(int, siginfo_t* info, void*) {
   const auto* const at = static_cast<std::byte*>(info->si_addr);
   bool is_ours = false;
@@ -47,7 +47,7 @@ void wait_for_the_other(int, siginfo_t* info, void*) {
 
 class CopyCancel : public ::testing::Test {
  protected:
-  // The first place lies in the second piece of a copy, the second one in its last.
+  // The first place is in the second piece of a copy, the second one in the last piece.
   CopyCancel() {
     std::memset(storage_.mutable_data(), 7, storage_.nbytes());
     trap_.place[0] = place(kMiB + kMiB / 2);
@@ -65,7 +65,7 @@ class CopyCancel : public ::testing::Test {
     });
   }
   ~CopyCancel() override {
-    trap_.is_hit[0] = true;  // if it never was
+    trap_.is_hit[0] = true;  // in case it was never hit
     other_.join();
     for (std::byte* at : trap_.place) mprotect(at, page_bytes(), PROT_READ | PROT_WRITE);
     sigaction(SIGSEGV, &before_, nullptr);
@@ -90,7 +90,7 @@ TEST_F(CopyCancel, ACopyThatHasBecomeNeedlessStopsAfterItsPiece) {
   EXPECT_EQ(storage_.data(), address);
   EXPECT_EQ(stats.counts().take_overs, 1u);
   EXPECT_EQ(stats.counts().copies, 0u);
-  EXPECT_EQ(CopyStats().counts().take_overs, 0u);  // of those that came before it
+  EXPECT_EQ(CopyStats().counts().take_overs, 0u);  // counts from now on
 }
 
 TEST_F(CopyCancel, SoDoesACopyOfTheElementsOfAView) {

@@ -16,7 +16,7 @@ constexpr Bits word_of(Bits n_refs, Bits n_copiers) {
   return n_refs * kOneRef + n_copiers * kOneCopier;
 }
 
-// Runs what the other owners do at chosen moments, and writes down what the protocol asks for.
+// Simulates the other owners at chosen moments, and records the requests of the protocol.
 struct ScriptedEnvironment {
   int chunks = 2;
   std::function<void()> on_allocate = [] {}, on_chunk = [] {}, on_wait = [] {};
@@ -112,7 +112,7 @@ TEST(CowProtocol, ACopyThatHasBecomeNeedlessIsDropped) {
 TEST(CowProtocol, ACopyThatIsFinishedFirstFreesTheOldData) {
   Word word{word_of(2, 0)};
   ScriptedEnvironment environment;
-  environment.chunks = 0;  // no look at the word in between
+  environment.chunks = 0;  // the word is not read during the copy
   environment.on_allocate = [&] { EXPECT_FALSE(drop_ref(word)); };
   EXPECT_EQ(materialize(word, environment), Outcome::copied);
   EXPECT_EQ(environment.calls, "allocate free ");

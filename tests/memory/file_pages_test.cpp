@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kBytes = 8 << 20;
 
-// Bytes of files and shared memory that this process has in memory.
+// Resident bytes of files and shared memory of this process.
 std::size_t resident_file_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t size = 0, resident = 0, shared = 0;
@@ -80,7 +80,7 @@ TEST_F(FilePages, OneByteIsGivenBackWithItsPages) {
   EXPECT_EQ(resident_file_bytes(), before);
 }
 
-// The kernel may bring more than was asked for.
+// The kernel may load more pages than requested.
 TEST_F(FilePages, OfSmallPiecesThatAreGivenBackNothingStays) {
   const Storage storage = Storage::from_file(path_, 0, kBytes);
   const std::size_t before = resident_file_bytes();

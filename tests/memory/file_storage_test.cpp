@@ -65,7 +65,7 @@ TEST_F(FileStorage, RefusesAPipeAtOnce) {
   std::filesystem::remove(pipe);
 }
 
-// Descriptor 0 is the first that is free where nothing is on standard input.
+// Descriptor 0 is the first free one if standard input is closed.
 TEST_F(FileStorage, AnyDescriptorWillDo) {
   EXPECT_EQ(in_child([&] {
               close(STDIN_FILENO);

@@ -14,7 +14,8 @@
 namespace palimpsest::testing {
 namespace {
 
-// Small blocks come from the heap, larger ones are kept for the next request, the largest mapped.
+// Small blocks come from the heap, larger ones are kept for the next request, the largest are
+// mapped.
 TEST(HeldMemory, IsNeitherGivenBackNorUsedAgain) {
   for (const std::size_t size : {std::size_t{1000}, std::size_t{100} << 10, std::size_t{8} << 20}) {
     std::span<const std::byte> part;
@@ -39,7 +40,7 @@ TEST(HeldMemory, IsNeitherGivenBackNorUsedAgain) {
 }
 
 TEST(HeldMemory, FreedInTheMeantimeIsGivenBackWhenNoPartIsHeldAnyMore) {
-  const std::size_t size = std::size_t{8} << 20;  // a mapping of its own
+  const std::size_t size = std::size_t{8} << 20;  // a separate mapping
   std::span<const std::byte> part, other;
   {
     Storage storage = Storage::allocate(size);
@@ -87,7 +88,7 @@ TEST(HeldMemory, OverlapsCountAndNeighboursDoNot) {
 TEST(HeldMemory, EachReleaseEndsTheHoldOfItsBytes) {
   const std::array<std::byte, 64> bytes{};
   const std::span<const std::byte> all(bytes);
-  // One begins where it begins, one is as long.
+  // The first has the same beginning, the second the same length.
   for (const std::size_t first : {0, 32}) {
     const std::span<const std::byte> part = all.first(16), other = all.subspan(first, 32);
     const std::span<const std::byte> as_long = all.subspan(48, 16);

@@ -34,7 +34,7 @@ std::size_t mapped_bytes() {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Each test has a memory space of its own, whose peak is its own.
+// Each test has a separate memory space, with a separate peak.
 Allocator& allocator_of(int space) {
   return Allocator::of(Device{DeviceType::cpu, static_cast<std::int16_t>(space)});
 }
@@ -51,7 +51,7 @@ TEST(KeptMemory, ClassesWasteAtMostAnEighthAndMeetWhatFits) {
 
 TEST(KeptMemory, NoMoreIsResidentThanIsUsed) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  // A huge page and a bit beyond the last class: most of the rest of it is never touched.
+  // A huge page and slightly more than the last size class: most of the remainder is never touched.
   for (const std::size_t bytes : {std::size_t{32'768'000}, 4 * kMiB + 5 * kKiB, 9 * kMiB - 1}) {
     const RawMemory raw = obtain_memory(bytes);
     std::memset(raw.data, 1, bytes);
@@ -65,7 +65,7 @@ TEST(KeptMemory, NoMoreIsResidentThanIsUsed) {
   }
 }
 
-// Mappings are larger than what is wanted of them, so that huge pages fit in; the rest goes back.
+// Mappings are larger than requested, so that huge pages fit; the excess is released.
 TEST(KeptMemory, TakesNoMoreAddressesThanAreWanted) {
   constexpr std::size_t kBytes = std::size_t{5} << 20;
   std::vector<Block> blocks;
@@ -108,7 +108,7 @@ TEST(KeptMemory, IsBoundedInNumberAndKeepsNothingSmall) {
   kept.trim(0);
 }
 
-// Of mappings that nobody touches: addresses only.
+// Mappings that are never touched: addresses only.
 TEST(KeptMemory, IsBoundedInBytes) {
   constexpr std::size_t kMost = 1024 * kMiB;
   KeptMemory kept;
@@ -234,7 +234,7 @@ TEST(KeptMemory, IsOfTheClassWithWhatLiesInFrontOfTheData) {
   EXPECT_GT(allocator.kept_bytes(), kMiB);
 }
 
-// What a mapping's flags in /proc/self/smaps say of the address.
+// The flags of the mapping of the address in /proc/self/smaps.
 std::string flags_at(const void* address) {
   std::ifstream smaps("/proc/self/smaps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);

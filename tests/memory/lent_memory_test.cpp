@@ -22,7 +22,7 @@ TEST(LentMemory, StaysReadableWhenItsOwnerIsGone) {
   const LentMemory memory(lent, 128);
   LentMemory::share(*owner);
   owner.reset();
-  const Storage other = filled(4096, 9);  // would take the place of what was freed
+  const Storage other = filled(4096, 9);  // would reuse freed memory
   EXPECT_EQ(lent[0], std::byte{7});
   EXPECT_EQ(lent[127], std::byte{7});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sets of views of random families of storages, copied in every way, against what the page
-// docs/storage.md promises, said in the simplest terms: sets of bytes.
+// Random sets of views of random families of storages, copied in every way, compared with the rules
+// of docs/storage.md in their simplest form: sets of bytes.
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -110,7 +110,7 @@ class Program {
     }
   }
 
-  // Bytes of two copies are the same where those of their sources were, and nowhere else.
+  // Two copies share exactly the bytes that their sources shared.
   void check_sharing(const std::vector<std::pair<Storage, ByteLayout>>& mapped, bool compact) {
     for (std::size_t a = 0; a < views_.size(); ++a) {
       for (std::size_t b = a; b < views_.size(); ++b) {
@@ -121,7 +121,7 @@ class Program {
         if (!from_a.empty() && !from_b.empty()) {
           EXPECT_EQ(mapped[a].first.shares_data(mapped[b].first), x.shares_data(y));
         }
-        // What is stored densely may come apart where its elements overlapped one another.
+        // Elements of a dense copy may separate if they overlapped in the source.
         if (!same || (compact && views_[a].layout == views_[b].layout)) continue;
         const auto to_a = bytes_of(mapped[a].second), to_b = bytes_of(mapped[b].second);
         for (std::size_t i = 0; i < from_a.size(); ++i) {
@@ -179,8 +179,8 @@ class Program {
     return used;
   }
 
-  // A family that uses half of its span keeps all distances. Else each run of bytes that are used
-  // is moved up, keeping its place modulo 64.
+  // A family that uses half of its span keeps all distances. Otherwise each run of used bytes moves
+  // to lower offsets and keeps its offset modulo 64.
   void check_bytes(const MemoryMap& map,
                    const std::vector<std::pair<Storage, ByteLayout>>& mapped) {
     std::int64_t least = 0, most = 0;
@@ -210,7 +210,7 @@ class Program {
     EXPECT_LE(map.bytes(), most);
   }
 
-  // What no view shows is zero.
+  // Bytes outside all views are zero.
   void check_gaps(const std::vector<std::pair<Storage, ByteLayout>>& mapped) {
     std::map<const std::byte*, bool> shown;
     for (const auto& [copy, layout] : mapped) {

@@ -306,7 +306,7 @@ TEST(MemoryMap, CompactStoresSparseSingleViewsDensely) {
   }
 }
 
-// Also where it is a view of clones of a range, whose first byte is not that of the block.
+// Also for a view of clones of a range whose first byte is not the first of the block.
 TEST(MemoryMap, CompactStoresASparseViewOfSeveralClonesOnce) {
   const Storage storage = counted(32768);
   const Storage first = storage.lazy_clone(1024, 4096), second = storage.lazy_clone(1024, 4096);

@@ -17,7 +17,7 @@ namespace {
 
 using Word = std::atomic<std::uint64_t>;
 
-// A bucket whose condition variable does what a test says.
+// A bucket with a condition variable scripted by the test.
 struct ScriptedBucket {
   struct Condition {
     void wait(std::unique_lock<std::mutex>& lock) {
@@ -61,8 +61,8 @@ TEST(Parking, WakesAllOfABucketSinceSomeSleepOnOtherWords) {
   bucket.mutex.unlock();
 }
 
-// A bucket that stops the sleeper between its look at the word and its sleep, where a notification
-// would be lost on it, until the waker has either notified or can come no farther.
+// A bucket that pauses the sleeper between reading the word and sleeping, where a notification
+// would be lost, until the waker has notified or cannot proceed.
 struct WatchedBucket {
   struct Mutex {
     void lock() {
@@ -110,7 +110,7 @@ TEST(Parking, NoWakeUpIsLostBetweenTheLookAtTheWordAndTheSleep) {
   EXPECT_FALSE(bucket.changed.is_lost);
 }
 
-// More words than buckets, so that some share one.
+// More words than buckets, so that some buckets are shared.
 TEST(Parking, EachSleeperWakesForItsOwnWord) {
   constexpr std::size_t kThreads = 100;
   const auto words = std::make_unique<std::array<Word, kThreads>>();

@@ -94,7 +94,7 @@ TEST(SharedStorage, AHandleSentOverASocketIsAttached) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()), 0);
   const pid_t child = fork();
   if (child == 0) {
-    // This process has never seen the storage, which is made after the fork.
+    // This process has never had the storage, which is made after the fork.
     const int descriptor = receive_descriptor(sockets[1]);
     if (descriptor < 0) _exit(1);
     Storage storage = Storage::attach_shared_memory(descriptor);
@@ -178,7 +178,7 @@ TEST(SharedStorage, WhatHasEndedIsForgotten) {
   EXPECT_FALSE(mapped_place(address, 100));
 }
 
-// A service without standard input has 0 free for others.
+// A service without standard input has descriptor 0 free.
 TEST(SharedStorage, AnyDescriptorWillDo) {
   const int input = dup(0);
   ASSERT_GE(input, 0);

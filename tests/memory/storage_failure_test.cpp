@@ -29,7 +29,7 @@ struct Scene {
   Storage original = Storage::allocate(kBytes);
   Storage clone, range, read_only, writable, pinned_one, shared;
   std::vector<Storage::Pin> pins;
-  // More than a thread keeps of freed handles, so that the next ones come from the heap.
+  // More than the freed handles that a thread keeps, so that the next ones come from the heap.
   std::vector<Storage> many;
 
   Scene() {
@@ -63,8 +63,8 @@ struct Scene {
 
 using Action = std::function<void(Scene&)>;
 
-// Makes one allocation of an action fail, the first, the second and so on: the scene must be as
-// before, and a second try must work. How many allocations there were.
+// Makes the first allocation of an action fail, then the second and so on: the scene must be as
+// before, and a second try must work. Returns the number of allocations.
 template <class Failing, class Error>
 std::size_t survived_failures(const Action& action) {
   for (std::size_t n = 0; n < 200; ++n) {
@@ -88,7 +88,7 @@ std::size_t survived_failures(const Action& action) {
   return 0;
 }
 
-// Of memory for data, and of the heap. At least one of them is used.
+// Failures of memory for data, and of the heap. At least one of them is used.
 void expect_survives_failures(const Action& action) {
   const MemoryScope leaks, leaks_elsewhere(Device{DeviceType::cpu, 1});
   const std::size_t n = survived_failures<FailingAllocator, OutOfMemory>(action) +
@@ -118,7 +118,7 @@ TEST(StorageFailure, OfAPinLeavesTheStorageUnpinned) {
   expect_survives_failures([](Scene& scene) { scene.original.pin(); });
 }
 
-// More at a time than a thread keeps used rooms for, so that some need the heap.
+// More than the used rooms that a thread keeps, so that some need the heap.
 void clone_often(const Storage& storage, std::size_t offset, std::size_t bytes) {
   std::array<Storage, 70> clones;
   for (Storage& clone : clones) clone = storage.lazy_clone(offset, bytes);
@@ -133,7 +133,7 @@ TEST(StorageFailure, OfALazyCloneLeavesNothing) {
 TEST(StorageFailure, OfALazyCloneIsNotCounted) {
   const Storage storage = Storage::allocate(100);
   std::vector<Storage> held(70, Storage());
-  for (Storage& clone : held) clone = storage.lazy_clone();  // no used rooms are left
+  for (Storage& clone : held) clone = storage.lazy_clone();  // no used rooms remain
   const CopyStats stats;
   {
     const testing::FailingNew failing(0);
@@ -143,7 +143,7 @@ TEST(StorageFailure, OfALazyCloneIsNotCounted) {
   EXPECT_EQ(stats.counts().lazy_bytes, 0u);
 }
 
-// What the heap cannot give is no Error: see base/error.hpp.
+// A failure of the heap is not an Error: see base/error.hpp.
 TEST(StorageFailure, OfTheHeapIsBadAllocAndOfMemoryAnError) {
   Storage storage = Storage::allocate(100);
   const Storage clone = storage.lazy_clone();
@@ -183,7 +183,7 @@ TEST(StorageFailure, OfAMappedFileLeavesNothing) {
   const std::string path = std::filesystem::temp_directory_path() /
                            ("palimpsest_storage_failure_" + std::to_string(getpid()));
   std::ofstream(path) << "some bytes in a file";
-  // The next mapping lies where the one that failed did.
+  // The next mapping has the address of the failed one.
   const std::byte* const place = Storage::from_file(path, 0, 10).data();
   expect_survives_failures([&path, place](Scene&) {
     EXPECT_FALSE(is_file_mapped(place, 1));

@@ -30,7 +30,7 @@ std::uint64_t next(std::uint64_t& state) {  // splitmix64
   return z ^ (z >> 31);
 }
 
-// What a Storage must contain. Views of one Storage have one of these, too.
+// The expected contents of a Storage. Views of one Storage have one of these, too.
 struct Plain {
   std::array<std::uint32_t, kWords> words{};
   std::size_t n = kWords;
@@ -44,7 +44,7 @@ struct Item {
     return storage.nbytes() == plain->n * 4 &&
            std::memcmp(storage.data(), plain->words.data(), plain->n * 4) == 0;
   }
-  // Independent of this one: what a clone is in the plain model.
+  // An independent item: a clone in the plain model.
   Item clone(std::size_t first, std::size_t n) const {
     auto copy = std::make_shared<Plain>();
     copy->n = n;
@@ -61,7 +61,7 @@ Item make_item(std::uint32_t value) {
   return item;
 }
 
-// Memory of somebody else, who counts how often it was given back.
+// Foreign memory that counts how often it was given back.
 Item make_foreign_item(std::uint32_t value, std::atomic<int>& alive) {
   auto plain = std::make_shared<Plain>();
   plain->words.fill(value);
@@ -74,7 +74,7 @@ Item make_foreign_item(std::uint32_t value, std::atomic<int>& alive) {
           plain};
 }
 
-// Storages that threads hand to one another: only read from then on, by several at once.
+// Storages that threads exchange: from then on they are only read, by several threads at once.
 class Exchange {
  public:
   Exchange() {
@@ -105,7 +105,7 @@ struct Shared {
   std::atomic<std::uint64_t> failures{0};
 };
 
-// One thread: a family of views is its own, the data under them are everybody's.
+// One thread: it owns its family of views; the data below are shared by all threads.
 class Worker {
  public:
   Worker(Shared& shared, std::uint64_t seed) : shared_(shared), random_(seed) {}
@@ -168,7 +168,7 @@ class Worker {
     add(item.clone(first, 1 + any(item.plain->n - first)));
   }
 
-  // A pinned address, for a consumer that knows nothing of copy-on-write.
+  // A pinned address, for a consumer without knowledge of copy-on-write.
   void export_or_end() {
     if (exports_.size() == kMostExports) return exports_.clear();
     Item& item = any_item();
@@ -196,7 +196,7 @@ class Worker {
   std::vector<Export> exports_;
 };
 
-// Runs random operations in several threads; the number of those that found no memory.
+// Runs random operations in several threads. Returns the number of those that found no memory.
 std::uint64_t run_workers(int n_threads, int operations_in_all, std::uint64_t seed) {
   Shared shared;
   {
@@ -227,7 +227,7 @@ TEST(StorageStress, RandomOperationsOfSeveralThreadsKeepAllContents) {
             << " million per second\n";
 }
 
-// A limit just above what lives fails an allocation now and then, of any thread.
+// A limit just above the live bytes fails an allocation sometimes, in any thread.
 TEST(StorageStress, AllocationsThatFailLoseNothing) {
   const int operations = testing::longer(400'000);
   std::uint64_t failures = 0;

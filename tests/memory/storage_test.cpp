@@ -198,7 +198,7 @@ TEST(Storage, ARangeOutsideIsRefused) {
   EXPECT_EQ(storage.lazy_clone(kBytes, 0).nbytes(), 0u);
 }
 
-// Where a dtype may lie is thereby the same before and after a copy.
+// So dtypes allowed at an address are the same before and after a copy.
 TEST(Storage, ACopyLiesAsFarBehindAnAlignedPlaceAsItsSource) {
   const auto place = [](const Storage& storage) {
     return reinterpret_cast<std::uintptr_t>(storage.data()) % 8;
@@ -425,7 +425,7 @@ TEST(CopyStats, CountsWhatLazinessAvoided) {
   EXPECT_GE(CopyStats::process().lazy_clones, 2u);
 }
 
-// Also those whose first deed is a lazy clone.
+// Also threads whose first operation is a lazy clone.
 TEST(CopyStats, CountsOtherThreadsWhileTheyRunAndAfterThat) {
   const Storage storage = filled(kOld);
   const CopyStats stats;
@@ -445,7 +445,7 @@ TEST(CopyStats, CountsOtherThreadsWhileTheyRunAndAfterThat) {
   EXPECT_EQ(stats.counts().lazy_bytes, kBytes + 10);
 }
 
-// Storages of static life time may be cloned when all else of a thread has ended.
+// Static storages may be cloned after all other objects of a thread have ended.
 TEST(CopyStats, CountsWhatAThreadDoesAtItsVeryEnd) {
   struct Late {
     const Storage* storage = nullptr;
@@ -458,7 +458,7 @@ TEST(CopyStats, CountsWhatAThreadDoesAtItsVeryEnd) {
   const Storage storage = filled(kOld);
   const CopyStats stats;
   std::thread([&] {
-    thread_local Late late;  // made before the thread counts anything, so it ends after that
+    thread_local Late late;  // made before the counters, so it ends after them
     late.storage = &storage;
     storage.lazy_clone();
   }).join();
@@ -467,7 +467,8 @@ TEST(CopyStats, CountsWhatAThreadDoesAtItsVeryEnd) {
   EXPECT_EQ(stats.counts().copies, 1u);
 }
 
-// Destructors of keys come in rounds: one that asks for another comes after all else has ended.
+// Destructors of keys run in rounds: one that sets another key runs after everything else has
+// ended.
 TEST(CopyStats, CountsWhatComesAfterTheEndOfAThread) {
   static const Storage* cloned = nullptr;
   static pthread_key_t key;
@@ -492,7 +493,7 @@ TEST(CopyStats, CountsWhatComesAfterTheEndOfAThread) {
   pthread_key_delete(key);
 }
 
-// Rooms of handles are used again: those that were dropped last, as many as a thread keeps.
+// Rooms of handles are reused: those dropped last, up to the number that a thread keeps.
 TEST(StorageRooms, AreKeptForTheNextHandles) {
   if (kMostPooled == 0) GTEST_SKIP() << "a sanitizer is to see each handle";
   const Storage storage = filled(kOld);
@@ -614,7 +615,7 @@ TEST(Storage, IsClaimedUntilEachClaimIsGivenUp) {
   EXPECT_FALSE(storage.is_claimed());
 }
 
-// A bitcast is to find the same alignment before and after.
+// A bitcast must find the same alignment before and after.
 TEST(Storage, ACopyIsMisplacedAsMuchAsItsOriginal) {
   const Storage whole = Storage::allocate(200);
   for (std::size_t offset = 0; offset < 80; ++offset) {
@@ -687,7 +688,7 @@ TEST(CopyStats, OfAChildHaveWhatThreadsCountedThatItLacks) {
   other.join();
 }
 
-// The thread that forks has counted before another one, which the child lacks, began to.
+// The thread that forks counted before another thread, which the child lacks, did.
 TEST(CopyStats, OfAThreadThatEndsInAChildAreCountedOnce) {
   static std::uint64_t before;
   const Storage storage = Storage::allocate(8);
@@ -701,7 +702,7 @@ TEST(CopyStats, OfAThreadThatEndsInAChildAreCountedOnce) {
   while (!has_cloned) std::this_thread::yield();
   before = CopyStats::process().lazy_clones;
   const auto child = [] {
-    // Runs when what the thread keeps has been destroyed.
+    // Runs after the thread's data have been destroyed.
     std::atexit([] { _exit(CopyStats::process().lazy_clones == before ? 0 : 1); });
     std::exit(2);
     return 3;

@@ -3,7 +3,7 @@
 
 #include "model/scenarios.hpp"
 
-// The production template, run in every way that the memory model allows.
+// The production template, run in every way allowed by the memory model.
 namespace palimpsest::model {
 namespace {
 
@@ -37,7 +37,7 @@ TEST(CowExplorer, HandlesAndPinsAreSafeInEveryOrder) {
   expect_safe(families(), "explorer_handles_and_pins");
 }
 
-// How many copies, and whether somebody took the data over, of programs in which all write.
+// The number of copies and take-overs of programs in which all threads write.
 std::set<std::string> costs(const std::vector<std::string>& scripts) {
   std::set<std::string> all;
   for (const std::string& outcome : run({scripts}, kProduction).outcomes) {

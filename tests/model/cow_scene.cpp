@@ -28,16 +28,16 @@ struct ModelBlock {
   bool is_freed = false;
 };
 
-// What Storage is, on blocks of the model.
+// The counterpart of Storage, on blocks of the model.
 struct ModelStorage {
   ModelBlock* block = nullptr;  // null once dropped
-  int expected = 0;             // what its data must be
+  int expected = 0;             // expected data
 };
 
-// The storage of which all threads have handles.
+// The storage that all threads have handles of.
 struct ModelFamily {
   ModelStorage storage;
-  Cell members{0};  // what a materialization changes and all else reads
+  Cell members{0};  // changed by a materialization, read by all others
   Word uses, pins, signals{0};
 
   ModelFamily(ModelBlock* block, int value, std::size_t n_uses, std::size_t n_pins)
@@ -165,7 +165,7 @@ class Scene {
   }
 
   static void check(const ModelStorage& storage) {
-    if (storage.block == nullptr) return;  // a clone that was none
+    if (storage.block == nullptr) return;  // the clone was not made
     for (const Cell& cell : storage.block->data) {
       require(cell.read() == storage.expected, "a storage shows somebody else's data");
     }
@@ -182,7 +182,7 @@ class Scene {
     storage.block = nullptr;
   }
 
-  // As Storage::mutable_data and overwrite_data do, and then a write.
+  // Like Storage::mutable_data and overwrite_data, then a write.
   void write(ModelStorage& storage, int value, Failure failure, bool (*own)(Word&, Environment&)) {
     if (storage.block == nullptr) return;
     if (!protocol_.is_sole(storage.block->word)) {
@@ -203,13 +203,13 @@ class Scene {
     storage.expected = value;
   }
 
-  // What a thread has of the family.
+  // The handles and pins of a thread.
   struct Hold {
     int handles = 0;
-    std::vector<ModelBlock*> pinned;  // by each pin: where the data were promised to stay
+    std::vector<ModelBlock*> pinned;  // for each pin: the promised place of the data
   };
 
-  // As the members of Storage do.
+  // Like the members of Storage.
   void act_on_family(char action, std::size_t thread, int value) {
     Hold& hold = holds_[thread];
     std::vector<ModelStorage>& mine = storages_[thread];
@@ -228,7 +228,7 @@ class Scene {
         if (!protocol_.join_pin(family_->pins)) return clone_family(mine);
         return hold.pinned.push_back(family_->storage.block);
       case 'Z':
-        family_->signals.load(std::memory_order_relaxed);  // a step, so that others may come before
+        family_->signals.load(std::memory_order_relaxed);  // a step: others may run before
         for (const ModelStorage& storage : mine) check(storage);
         for (const ModelBlock* block : hold.pinned) require_in_place(block);
         return;
@@ -270,7 +270,7 @@ class Scene {
     mine.push_back({});
   }
 
-  // Room for a write, which changes the members if there is none.
+  // Reserves room for a write, which changes the members if there is none.
   void own_family() {
     family_->members.read();
     if (protocol_.is_sole(family_->storage.block->word)) return;
@@ -319,7 +319,7 @@ class Scene {
 
 void Environment::allocate() {
   if (failure_ == Failure::of_allocation) throw Failed{};
-  // A copy for one thread's storage is its own; that for a family may be freed by any of them.
+  // A copy for one thread's storage is local; a copy for a family may be freed by any thread.
   copy_ = &scene_.blocks_.emplace_back(cow::kOneRef, 0, scene_.scenario_.chunks,
                                        !scene_.scenario_.family);
   ++scene_.counts_.copies;

@@ -7,14 +7,14 @@
 #include "model/memory_model.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
 
-// Small programs over the copy-on-write protocol, run in every way that the memory model allows.
+// Small programs over the copy-on-write protocol, run in every way allowed by the memory model.
 namespace palimpsest::model {
 
 class Scene;
 struct ModelStorage;
 struct ModelBlock;
 
-/// What a materialization needs, on blocks of the model.
+/// The environment of a materialization, on blocks of the model.
 class Environment {
  public:
   enum class Failure { none, of_allocation, of_copy };
@@ -54,7 +54,7 @@ struct Protocol {
   bool (*is_pinned)(const Word&);
 };
 
-// A namespace is no template argument.
+// A namespace cannot be a template argument.
 #define PALIMPSEST_PROTOCOL_OF(ns)                                                            \
   ::palimpsest::model::Protocol {                                                             \
     [](Word& w) { return ns::add_ref(w); }, [](Word& w) { return ns::drop_ref(w); },          \
@@ -66,23 +66,22 @@ struct Protocol {
         [](Word& w) { ns::lower_pin(w); }, [](const Word& w) { return ns::is_pinned(w); }     \
   }
 
-/// One script per thread, whose storages all share one block at the start.
+/// One script per thread. The storages of all threads share one block at the start.
 ///
-/// A script is a list of letter and storage: r0 read, w0 write, f0 write whose allocation fails,
-/// g0 write whose copy fails, o0 overwrite, p0 overwrite whose allocation fails, c0 clone (the
-/// clone gets the next number), k0 clone of a storage that several threads have, d0 drop. Whatever
-/// is left is dropped at the end, unless a `.` ends the script.
+/// A script is a list of letter and storage: r0 read, w0 write, f0 write whose allocation fails, g0
+/// write whose copy fails, o0 overwrite, p0 overwrite whose allocation fails, c0 clone (the clone
+/// gets the next number), k0 clone of a storage that several threads have, d0 drop. The remaining
+/// storages are dropped at the end, unless a `.` ends the script.
 ///
-/// With `family` there is one more storage on that block, of which each thread has a handle; the
-/// first `pins` threads have a pin of it, too. Capitals act on it: R read, W write, C clone (gets
-/// the next number; none where it is pinned), N and D one handle more and less, P raise a pin, X
-/// write through a pin, U lower a pin, E export for reading (join a pin, else clone), Z look
-/// whether the exported data are still there. S says that this thread came so far, A ends the
-/// script if no thread has said so; their number is not used. Threads own no other storage unless
-/// `clones`.
+/// With `family` there is one more storage on that block. Each thread has a handle of it, and the
+/// first `pins` threads also a pin. Capitals act on it: R read, W write, C clone (gets the next
+/// number; none where it is pinned), N and D one handle more and less, P raise a pin, X write
+/// through a pin, U lower a pin, E export for reading (join a pin, else clone), Z check that the
+/// exported data still exist. S signals that this thread has come so far, A ends the script if no
+/// thread has signalled; their number is not used. Threads own no other storage unless `clones`.
 struct Scenario {
   std::vector<std::string> scripts;
-  cow::Bits others = 0;  ///< references that nobody gives up, and the bit for data that are fixed
+  cow::Bits others = 0;  ///< references that are never dropped, and the bit for fixed data
   std::size_t chunks = 1;
   bool family = false;
   std::size_t pins = 0;
@@ -91,12 +90,11 @@ struct Scenario {
   std::string name() const;
 };
 
-/// Violations: use of a freed block, a data race, contents that are not those of a plain value, a
-/// word that does not count the owners at the end, a leak, a write to fixed data, a deadlock, a
-/// promised address that is not that of the data any more, a handle on a storage that is gone. An
-/// outcome says how many copies were made and kept, how many were given up again, how often an
-/// owner that was not alone took the data over in the end, how many calls of wake there were, and
-/// how many storages are left.
+/// Violations: use of a freed block, a data race, contents that differ from those of a plain value,
+/// a word that does not count the owners at the end, a leak, a write to fixed data, a deadlock,
+/// data that left a promised address, a handle on a destroyed storage. An outcome gives the numbers
+/// of copies made and kept, of copies given up again, of late take-overs of the data by an owner
+/// that was not alone, of calls of wake, and of remaining storages.
 Report run(const Scenario& scenario, const Protocol& protocol);
 
 }  // namespace palimpsest::model

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-// Of the C++ ABI, but not declared by its header.
+// Part of the C++ ABI, but not declared by its header.
 extern "C" void __cxa_end_catch();
 
 namespace palimpsest::model {
 namespace {
 
-// What the C++ runtime keeps per thread about exceptions being handled; each fiber has its own.
+// The state of the C++ runtime per thread about exceptions being handled; each fiber has its own.
 struct ExceptionState {
   void* caught = nullptr;
   unsigned int uncaught = 0;
@@ -35,7 +35,7 @@ constexpr std::size_t kStackBytes = 256 << 10;
 
 }  // namespace
 
-// The first entry makes a context; all other turns are jumps, which cost no system call.
+// The first entry makes a context. All other switches are jumps, without a system call.
 struct Fiber::State {
   std::vector<std::byte> stack = std::vector<std::byte>(kStackBytes);
   ucontext_t context{}, first_caller{};
@@ -58,7 +58,7 @@ void Fiber::entry(unsigned high, unsigned low) {
   reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low)->run();
 }
 
-// Never returns: an ended or abandoned body leads back to `base`, with the stack empty again.
+// Never returns: an ended or abandoned body jumps back to `base`, with the stack empty again.
 void Fiber::run() {
   (void)_setjmp(state_->base);
   for (;;) {
@@ -96,7 +96,7 @@ void Fiber::abandon() {
   State& state = *state_;
   if (!state.is_running) return;
   state.is_running = false;
-  // Exceptions that the body was handling end here, or they would leak.
+  // Ends the exceptions that the body was handling; they would leak otherwise.
   swap_exception_state(state.exceptions);
   while (*static_cast<void**>(static_cast<void*>(abi::__cxa_get_globals())) != nullptr) {
     __cxa_end_catch();

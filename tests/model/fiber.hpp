@@ -7,10 +7,10 @@
 
 namespace palimpsest::model {
 
-/// A thread of control with a stack of its own, run in turns with the one that enters it.
+/// A thread of control with its own stack. It alternates with the one that enters it.
 ///
-/// Exceptions may be thrown, caught and handled across turns, but not leave the body. An abandoned
-/// body runs no destructors.
+/// Exceptions may be thrown, caught and handled across switches, but must not leave the body. An
+/// abandoned body runs no destructors.
 class Fiber {
  public:
   Fiber();
@@ -18,13 +18,13 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Sets what the next enter() begins with.
+  /// Sets the body that the next enter() begins.
   void start(std::function<void()> body);
   /// Runs the body until it leaves or ends.
   void enter();
-  /// From inside the body: back to whoever entered.
+  /// Called in the body: returns to the caller of enter().
   void leave();
-  /// Forgets a body that has not ended.
+  /// Discards a body that has not ended.
   void abandon();
 
  private:

@@ -6,8 +6,8 @@
 
 #include "model/memory_model.hpp"
 
-// What the memory model must allow and forbid, by the classical small programs. An outcome lists
-// what the loads saw.
+// Outcomes that the memory model must allow or forbid, by the classical litmus tests. An outcome
+// lists the values of the loads.
 namespace palimpsest::model {
 namespace {
 
@@ -30,7 +30,7 @@ struct Scene {
 
 using Body = std::function<void(Scene&)>;
 
-// Runs the bodies; the outcome is the first n values seen, or a text of its own.
+// Runs the bodies; the outcome is the first n values seen, or a separate text.
 Report run(std::vector<Body> bodies, std::size_t n_seen,
            std::function<std::string(const Scene&)> outcome = {}) {
   auto scene = std::make_shared<std::optional<Scene>>();
@@ -94,7 +94,7 @@ TEST(Litmus, DataWithoutReleaseAndAcquireAreARace) {
   EXPECT_NE(passing_of_data(kRelease, kRelaxed).violation.find("data race"), std::string::npos);
 }
 
-// RC11 forbids it; so does every compiler in use, since it takes a load moved behind a store.
+// RC11 forbids it, and so does every compiler in use: it requires a load moved behind a store.
 TEST(Litmus, LoadBufferingIsNotSeen) {
   const auto body = [](bool first) {
     return [first](Scene& s) {
@@ -264,7 +264,7 @@ TEST(Litmus, AFailedExchangeAcquiresOnlyIfItsFailureOrderDoes) {
   EXPECT_NE(report(kRelaxed).violation, "");
 }
 
-// The release of the first thread reaches the reader through a modification in between.
+// The release of the first thread reaches the reader through an intermediate modification.
 Report release_sequence(const Body& between) {
   return run({[](Scene& s) {
                 s.data.write(1);
@@ -289,7 +289,7 @@ TEST(Litmus, ModificationsContinueAReleaseSequence) {
   EXPECT_NE(broken.violation.find("data race"), std::string::npos);
 }
 
-// As C++20 has it: before, a later store of the same thread continued the sequence.
+// As in C++20: before, a later store of the same thread continued the sequence.
 TEST(Litmus, AStoreOfTheSameThreadBreaksAReleaseSequence) {
   const Report report = run({[](Scene& s) {
                                s.data.write(1);

@@ -11,7 +11,7 @@ namespace palimpsest::model {
 namespace {
 
 using Clock = std::array<std::uint16_t, kMaxThreads>;
-using View = std::array<std::uint16_t, kMaxLocations>;  // ids of messages
+using View = std::array<std::uint16_t, kMaxLocations>;  // message numbers
 
 void join(Clock& clock, const Clock& other) {
   for (std::size_t t = 0; t < kMaxThreads; ++t) clock[t] = std::max(clock[t], other[t]);
@@ -27,7 +27,7 @@ bool is_release(std::memory_order order) {
 
 struct Message {
   std::uint16_t id;
-  bool is_attached;  // continues the message before it
+  bool is_attached;  // directly follows the previous message
   std::uint64_t value;
   Clock clock;
   View view;
@@ -36,10 +36,10 @@ struct Message {
 struct Location {
   std::vector<Message> messages;  // in modification order
   Clock uses{};
-  Clock bucket_clock{};  // of the mutex that parking on this location takes
+  Clock bucket_clock{};  // of the mutex used for parking on this location
   View bucket_view{};
   bool is_gone = false;
-  std::size_t only_user;  // kMaxThreads if there may be several
+  std::size_t only_user;  // kMaxThreads if several threads may use it
 
   std::size_t position(std::uint16_t id) const {
     std::size_t at = 0;
@@ -58,7 +58,7 @@ struct Thread {
   std::function<void()> body;
   Clock clock{};
   View view{};
-  std::uint64_t history = 0;  // hash of all that it has read
+  std::uint64_t history = 0;  // hash of all values read
   enum class Status { ready, parked, done } status = Status::ready;
   std::size_t parked_at = 0;
 };
@@ -106,7 +106,7 @@ class World {
     Location location;
     location.only_user = is_local ? running_ : kNobody;
     Message first{0, false, value, {}, {}};
-    // A location that is made by a thread is seen by others only through what that thread releases.
+    // Other threads see a location made by a thread only after that thread releases it.
     if (running_ != kNobody) {
       first.clock = me().clock;
       remember(locations_.size());
@@ -147,7 +147,7 @@ class World {
   bool compare_exchange(std::size_t at, std::uint64_t& expected, std::uint64_t desired,
                         std::memory_order success, std::memory_order failure) {
     const Location& location = step(at);
-    // It succeeds on a message that it may continue, and fails on any other value.
+    // Succeeds on a message that it may continue, fails on any other value.
     const std::vector<std::size_t> sources = continuable(at);
     std::vector<std::size_t> readable;
     for (std::size_t k = location.position(me().view[at]); k < location.messages.size(); ++k) {
@@ -227,7 +227,7 @@ class World {
 
  private:
   static constexpr std::size_t kNobody = kMaxThreads;
-  // Many times what the programs need whose threads never spin.
+  // Far more than programs without spinning need.
   static constexpr int kMostSteps = 500;
 
   Thread& me() { return threads_[running_]; }
@@ -278,7 +278,7 @@ class World {
     const Location& location = locations_[at];
     const std::size_t oldest = location.position(me().view[at]);
     const auto n = static_cast<std::uint32_t>(location.messages.size() - oldest);
-    // The newest first: most programs then end soon.
+    // The newest first: then most programs end soon.
     return read(at, location.messages.size() - 1 - choose(n), order);
   }
 
@@ -317,10 +317,10 @@ class World {
       join_view(placed.view, me().view);
     }
     placed.view[at] = id;
-    ++me().clock[running_];  // what comes now is not published by this message
+    ++me().clock[running_];  // later steps are not published by this message
   }
 
-  // The mutex of the parking bucket: whoever holds it sees what its holders before saw.
+  // The mutex of the parking bucket: its holder sees everything that earlier holders saw.
   void synchronize_with_bucket(std::size_t at) {
     Location& location = locations_[at];
     join(me().clock, location.bucket_clock);
@@ -371,7 +371,7 @@ class World {
         threads_[t].status = Thread::Status::done;
       });
     }
-    // What a thread does before its first step is seen by nobody.
+    // No other thread sees what a thread does before its first step.
     for (running_ = 0; running_ < threads_.size(); ++running_) fibers_[running_].enter();
     const bool is_complete = schedule();
     for (std::size_t t = 0; t < threads_.size(); ++t) fibers_[t].abandon();
@@ -380,7 +380,7 @@ class World {
     report_.outcomes.insert(program_.finish());
   }
 
-  // False when this path leads to a state that was searched before.
+  // False if this path leads to a state that was searched before.
   bool schedule() {
     for (int n_steps = 0;;) {
       std::array<std::size_t, kMaxThreads> ready{};
@@ -402,7 +402,7 @@ class World {
         report_.violation = "no end: too many steps";
         return true;
       }
-      remember(0);  // a step, whether it reads or not
+      remember(0);  // a step, even if it reads nothing
       fibers_[running_].enter();
       if (!report_.violation.empty()) return true;
     }

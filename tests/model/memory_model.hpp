@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-// Runs small concurrent programs in every way that release/acquire memory allows.
+// Runs small concurrent programs in every way allowed by release/acquire memory.
 //
 // The model. Each atomic location keeps the history of its messages in modification order. A thread
 // carries a view: per location the oldest message that it may still read. A load may read any
@@ -17,9 +17,9 @@
 // message that it reads, with nothing in between. A message carries the view and the vector clock
 // of its release, or those of the message that a read-modify-write continues (release sequences);
 // an acquire joins them. Plain data are checked with the vector clocks: two accesses that are not
-// ordered by happens-before, one of them a write, are a violation, whether they met or not. This is
-// RC11 without fences and without sequentially consistent accesses, which the protocol does not
-// use: in particular loads never see the future.
+// ordered by happens-before, one of them a write, are a violation, even if they did not overlap in
+// time. This is RC11 without fences and without sequentially consistent accesses, which the
+// protocol does not use: in particular loads never see the future.
 //
 // A compare_exchange_weak fails only on another value: a spurious failure is a repetition of the
 // loop around it.
@@ -32,10 +32,10 @@ namespace palimpsest::model {
 inline constexpr std::size_t kMaxThreads = 4;
 inline constexpr std::size_t kMaxLocations = 8;
 
-/// An atomic 64-bit integer of the model, with the members that programs use of std::atomic.
+/// An atomic 64-bit integer of the model, with the members of std::atomic that the programs use.
 class Word {
  public:
-  /// With `is_local` only the thread that makes it may use it: then its steps need no turns.
+  /// With `is_local` only the creating thread may use it; its steps need no scheduling.
   explicit Word(std::uint64_t value, bool is_local = false);
   Word(const Word&) = delete;
   Word& operator=(const Word&) = delete;
@@ -48,9 +48,9 @@ class Word {
                              std::memory_order success, std::memory_order failure);
   bool compare_exchange_weak(std::uint64_t& expected, std::uint64_t desired,
                              std::memory_order order);
-  /// The end of its life: all uses must happen before.
+  /// Ends its life: all uses must happen before.
   void destroy();
-  /// The last message; for checks when all threads are done.
+  /// The last message; for checks after all threads have ended.
   std::uint64_t final_value() const;
   std::size_t location() const { return location_; }
 
@@ -67,7 +67,7 @@ class Cell {
 
   int read() const;
   void write(int value);
-  /// The end of its life: all uses must happen before.
+  /// Ends its life: all uses must happen before.
   void destroy();
 
  private:
@@ -76,12 +76,13 @@ class Cell {
 
 /// Ends this execution as a violation, unless `condition` holds.
 void require(bool condition, const char* what);
-/// What parking.cpp does, its mutex included. Waking goes by the address: `word` may be gone.
+/// The behaviour of parking.cpp, including its mutex. Waking uses the address only: `word` may be
+/// destroyed.
 void park(const Word& word, std::uint64_t seen);
 void unpark(const Word* word);
 
-/// A program: `start` makes the state anew and gives the threads to run on it, `finish` checks it
-/// at the end and gives the outcome as text.
+/// A program: `start` makes the initial state and returns the threads; `finish` checks the final
+/// state and returns the outcome as text.
 struct Program {
   std::function<std::vector<std::function<void()>>()> start;
   std::function<std::string()> finish;
@@ -93,8 +94,8 @@ struct Report {
   std::set<std::string> outcomes;
 };
 
-/// Stops at the first violation; an execution of too many steps is one, too. Throws
-/// std::runtime_error beyond `most_states`.
+/// Explores all executions; stops at the first violation. Too many steps are a violation too.
+/// Throws std::runtime_error beyond `most_states`.
 Report explore(const Program& program, std::uint64_t most_states = 20'000'000);
 
 }  // namespace palimpsest::model

@@ -7,12 +7,12 @@
 #include "model/scenarios.hpp"
 #include "support/long_run.hpp"
 
-// Every change of the protocol that make_mutants.py can think of is noticed: a program has a
-// violation, or its outcomes are not those of the production template.
+// Every mutant of make_mutants.py is detected: a program has a violation, or its outcomes differ
+// from those of the production template.
 namespace palimpsest::model {
 namespace {
 
-// Those that are no change at all, with the reason.
+// Equivalent mutants, with the reason.
 const std::map<std::string, std::string>& equivalent() {
   static const std::string an_owner = "the caller is an owner, so it sees at least one";
   static const std::string a_handle = "the caller has a handle, so it sees at least one";
@@ -36,7 +36,8 @@ const std::map<std::string, std::string>& equivalent() {
   return all;
 }
 
-// The first program that tells the mutant from the production template, and how; else empty.
+// The first program that distinguishes the mutant from the production template, and the difference;
+// else empty.
 std::string verdict(const Mutant& mutant, const std::vector<Scenario>& scenarios,
                     const std::vector<Report>& production) {
   for (std::size_t k = 0; k < scenarios.size(); ++k) {

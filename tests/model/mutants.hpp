@@ -14,7 +14,7 @@ struct Mutant {
   Protocol protocol;
 };
 
-/// All that make_mutants.py finds in the production header.
+/// All mutants that make_mutants.py derives from the production header.
 const std::vector<Mutant>& mutants();
 
 }  // namespace palimpsest::model

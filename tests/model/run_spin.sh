@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Searches all states of a Promela model:
 #   run_spin.sh holds|covers|breaks MODEL WORK_DIR [-DNAME=VALUE]...
-# `holds`: no error. `covers`: moreover every step of the model is taken, so that nothing is
-# vacuously true. `breaks`: the search must end with a violated assertion. Prints the numbers of
-# states and transitions and leaves them in WORK_DIR/summary.
+# `holds`: no error. `covers`: in addition every step of the model is taken, so nothing is vacuously
+# true. `breaks`: the search must end with a violated assertion. Prints the numbers of states and
+# transitions and leaves them in WORK_DIR/summary.
 set -eu
 expected=$1
 model=$(realpath "$2")

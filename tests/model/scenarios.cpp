@@ -53,21 +53,21 @@ Scenario family(std::vector<std::string> scripts, std::size_t pins, bool clones 
 
 std::vector<Scenario> families() {
   return {
-      // Handles end the storage after all use of it.
+      // The handles end the storage after all its uses.
       family({"N0R0D0", "R0N0"}, 0),
       family({"R0", "R0", "R0"}, 0),
-      // Clones and exports beside one another are reads.
+      // Concurrent clones and exports are reads.
       family({"C0r0", "C0w0"}, 0),
       family({"E0Z0", "C0w0"}, 0),
       family({"E0Z0", "E0", "C0w0"}, 0),
-      // A clone that finds the pin gone has all that was written through it.
+      // A clone that finds the pin gone has everything written through it.
       family({"X0U0", "U0C0r0"}, 2),
       family({"X0U0", "C0r0w0", "C0"}, 1),
-      // An export for reading, joined to a pin that ends meanwhile, keeps the data in place.
+      // An export for reading that joined a pin keeps the data in place after the pin ends.
       family({"U0A0C0W0d0", "E0S0Z0"}, 1),
       family({"U0C0", "E0C0Z0"}, 1),
       family({"U0", "E0U0C0r0", "C0"}, 1),
-      // A pin that is raised while clones come and go elsewhere.
+      // A pin is raised while other threads clone and drop.
       family({"P0C0X0r1U0C0r2", "r0w0"}, 0, true),
       family({"d0P0X0U0", "c0d0w1"}, 0, true),
       family({"W0P0X0", "d0", "r0"}, 0, true),

@@ -8,16 +8,16 @@
 
 namespace palimpsest::model {
 
-/// Every pair of scripts of a list that covers all operations, and some that need more.
+/// Every pair of scripts from a list that covers all operations, and some larger ones.
 std::vector<Scenario> two_threads();
 std::vector<Scenario> three_threads();
 /// Handles and pins of one storage.
 std::vector<Scenario> families();
-/// Small ones, which together tell the protocol from each of its mutants.
+/// Small scenarios that together distinguish the protocol from each of its mutants.
 std::vector<Scenario> telling();
 
-/// Prints a text, whose first line says it all, and leaves it in DIR/TITLE/summary where DIR is the
-/// value of PALIMPSEST_SUMMARIES, if that is set.
+/// Prints a text whose first line is the summary, and writes it to DIR/TITLE/summary if
+/// PALIMPSEST_SUMMARIES is set to DIR.
 void summarize(const std::string& title, const std::string& text);
 
 }  // namespace palimpsest::model

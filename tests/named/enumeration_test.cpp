@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching against its definition: every ordered pair of shapes of up to three tokens over
+// Matching compared with its definition: every ordered pair of shapes of up to three tokens over
 // {A, B, ..., ()}, with L(s) enumerated up to length six over three names.
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ Language language_of(std::span<const ND> shape) {
   return language;
 }
 
-// All refinements as texts, by walking every route.
+// All refinements as texts, by following every path.
 std::set<std::string> refinements(std::span<const ND> s, std::span<const ND> t, bool open) {
   std::set<std::string> all;
   const auto include = [&](std::span<const ND> rest_s, std::span<const ND> rest_t, std::string text,

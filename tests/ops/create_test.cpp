@@ -59,7 +59,7 @@ TEST(Create, ExtentsAreComputedFromExtents) {
   EXPECT_EQ(extent(ops::index(x.shape(), {index_t{-1}})), 7);
   EXPECT_EQ(extent(ops::astype(x.shape(0), DType::int32)), 2);
   EXPECT_EQ(extent(constant(5)), 5);
-  // What is known folds: equal extents have equal ops.
+  // Known extents fold: equal extents give equal ops.
   const Variable known = make_input({DType::float64, {2, 3}, {}});
   EXPECT_EQ(ops::zeros({known.shape(1) * 2}).owner().op(), ops::zeros({6}).owner().op());
 }
@@ -73,7 +73,7 @@ TEST(Create, ExtentsMayNeedMoreThanExtents) {
   const Tensor list = Tensor::from<index_t>({1, 1});
   EXPECT_EQ(evaluate(ops::arange(ops::sum(v)), {{v, list}}).to_vector<int>(), (I{0, 1}));
   EXPECT_EQ(evaluate(ops::eye(n, Operand(4 - n)), {{n, three}}).shape(), (Extents{3, 1}));
-  // Of an expression the whole counts, not its parts.
+  // For an expression the final value counts, not its parts.
   EXPECT_EQ(evaluate(ops::ones({2 - n}), {{n, Tensor::scalar<index_t>(-1)}}).shape(), Extents{3});
   expect_error<ShapeError>(
       [&] {
@@ -115,7 +115,7 @@ TEST(Create, AValueBroadcasts) {
         evaluate(unknown, {{v, Tensor::ones({1})}});
       },
       "or specify_shape for a computed value");
-  // The gradient of a sum over what was filled counts the elements.
+  // The gradient of a sum over a filled array counts the elements.
   EXPECT_EQ(
       evaluate(grad(ops::sum(wide), v), {{v, Tensor::from<double>({1, 2})}}).to_vector<double>(),
       (V{2, 2}));

@@ -60,7 +60,7 @@ TEST(Elementwise, AProgramOfSeveralOperationsRuns) {
   const Tensor value =
       evaluate(z, {{x, Tensor::from<double>({2, 3})}, {y, Tensor::from<double>({5, 7})}});
   EXPECT_EQ(value.to_vector<double>(), (std::vector<double>{12, 24}));
-  // Of z = x y + x: w (y + 1) and w x; for one variable in both places, each of them.
+  // For z = x y + x: w (y + 1) and w x; for one variable in both places, each of them.
   const Variable w = input(DType::float64, {2});
   for (const Variable& second : {y, x}) {
     const Variable v = node_output(std::make_shared<Elementwise>(program), {x, second});
@@ -75,7 +75,7 @@ TEST(Elementwise, AProgramOfSeveralOperationsRuns) {
   }
 }
 
-// x + y and x y: each output takes an input of its own, whatever is the other's.
+// x + y and x y: each output takes a separate input, whatever the other takes.
 TEST(Elementwise, EveryOutputOverwritesAnInput) {
   using Overwrites = Elementwise::Overwrites;
   ElementwiseProgram program;
@@ -88,7 +88,7 @@ TEST(Elementwise, EveryOutputOverwritesAnInput) {
     const OpPtr op = node.op().inplace_on_inputs(node, allowed);
     return op ? static_cast<const Elementwise&>(*op).overwrites() : Overwrites();
   };
-  EXPECT_EQ(chosen(pure, {0, 1}), (Overwrites{1, 0}));  // what each needs first
+  EXPECT_EQ(chosen(pure, {0, 1}), (Overwrites{1, 0}));  // a different input for each output
   EXPECT_EQ(chosen(pure, {0}), (Overwrites{-1, 0}));
   EXPECT_EQ(chosen(pure, {1}), (Overwrites{1, -1}));
   EXPECT_EQ(chosen(pure, {}), Overwrites());
@@ -162,9 +162,10 @@ TEST(Elementwise, InPlaceWantsTheItemSizeAndTheExtentsOfTheOutput) {
   const Variable c = input(DType::complex64, {4}), r = input(DType::float32, {4});
   EXPECT_EQ(in_place(r * c, {0}), nullptr);
   EXPECT_NE(in_place(r * c, {1}), nullptr);
-  // The int64 operand has.
+  // The int64 operand has the size.
   EXPECT_NE(in_place(input(DType::int64, {2}) + input(DType::float64, {2}), {0}), nullptr);
-  // An unknown axis cannot broadcast, so it is the output's; a 1 next to an unknown one can.
+  // An unknown axis cannot broadcast, so it has the output's extent; a 1 next to an unknown one
+  // can.
   const Variable u = input(DType::float64, {kUnknown}), one = input(DType::float64, {1});
   EXPECT_NE(in_place(u + u, {0}), nullptr);
   EXPECT_EQ(in_place(one + u, {0}), nullptr);
@@ -186,7 +187,7 @@ TEST(Elementwise, ABroadcastViewIsNeverOverwritten) {
       "[AddInPlace] input 0 cannot hold the result");
 }
 
-// The result of an integer and a float number does not fit the first operand.
+// The result of an integer and a floating-point number does not fit the first operand.
 TEST(Elementwise, InPlaceAddOfIntegersAndFloatsIsRefusedWhenTheNodeIsBuilt) {
   const DType dtypes[] = {DType::int32, DType::float64};
   const auto op = std::make_shared<Elementwise>(ElementwiseProgram(ScalarOp::add, dtypes),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stencils that are computed in the step that reads them.
+// Stencils computed in the step that reads them.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"
@@ -32,7 +32,7 @@ struct FuseFilters : ::testing::Test {
   const Stencil rows{.axis = 1, .taps = {-1, 1}, .edge = StencilEdge::nearest},
       columns{.axis = 2, .taps = {-1, 1}, .edge = StencilEdge::periodic};
 
-  // The arrays and the norms of one pass over what reads these.
+  // The arrays of one pass and the norms over them.
   std::vector<Variable> pass(const std::vector<Variable>& arrays,
                              const std::vector<Variable>& leaves) const {
     const ops::Pass made = ops::one_pass(arrays, {arrays[0]}, leaves);
@@ -40,7 +40,7 @@ struct FuseFilters : ::testing::Test {
     results.insert(results.end(), made.norms.begin(), made.norms.end());
     return results;
   }
-  // The ops of the function; it gives the bits of the one whose stencils are stored.
+  // The ops of the function; checks that it gives the bits of the function with stored stencils.
   Names ops_of(const std::vector<Variable>& results) const {
     const std::vector<Variable> inputs = testing::inputs_of(results);
     std::vector<Tensor> arguments;
@@ -64,7 +64,7 @@ struct FuseFilters : ::testing::Test {
 TEST_F(FuseFilters, AStencilIsComputedWhereItIsRead) {
   const Variable Dx = ops::stencil(x, rows), Du = ops::stencil_adjoint(u, columns);
   EXPECT_EQ(ops_of(pass({Dx + Du}, {Dx, Du})), Names{"ElementwiseSums"});
-  // Of the same array, which is read as it is, too.
+  // Also of an array that is read unfiltered too.
   EXPECT_EQ(ops_of(pass({x - Dx * 0.5F}, {x, Dx})), Names{"ElementwiseSums"});
 }
 
@@ -80,20 +80,20 @@ TEST_F(FuseFilters, WhatIsReadElsewhereIsStored) {
   results.push_back(Dx);
   EXPECT_EQ(ops_of(results), (Names{"Stencil", "ElementwiseSums"}));
   const Variable twice = ops::stencil(ops::stencil(x, rows), rows);
-  // The second one reads what the first one stores.
+  // The second stencil reads an array that the first step stores.
   EXPECT_EQ(ops_of(pass({twice + u}, {twice, u})), (Names{"Stencil", "ElementwiseSums"}));
 }
 
 TEST_F(FuseFilters, AnArrayThatIsFilteredIsNotOverwritten) {
-  // x is the last use of a value that could be overwritten: its neighbours are still read.
+  // y could be overwritten here, but its neighbours are still read.
   const Variable y = ops::exp(u * 0.1F), Dy = ops::stencil(y, rows);
   const Names names = ops_of(pass({y + Dy}, {y, Dy}));
   ASSERT_FALSE(names.empty());
   EXPECT_EQ(names.back(), "ElementwiseSums");
-  // Nor where what is filtered is another view of it.
+  // Also if the filtered input is another view of it.
   const Variable Dv = ops::stencil(ops::flip(y, {1}), rows);
   EXPECT_EQ(ops_of(pass({y + Dv}, {y, Dv})).back(), "ElementwiseSums");
-  // Another input is.
+  // Another input can be.
   const Variable z = ops::exp(x * 0.1F), Dx = ops::stencil(u, columns);
   EXPECT_EQ(ops_of(pass({z + Dx}, {z, Dx})).back(), "ElementwiseSumsInPlace");
 }

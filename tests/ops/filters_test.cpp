@@ -28,7 +28,7 @@ Variable input(Extents shape, DType dtype = DType::float64) {
   return make_input({dtype, std::move(shape), {}});
 }
 
-// Both builders on data, and that they are adjoint.
+// Compares both builders on data, and checks that they are adjoint.
 template <class Forward, class Adjoint>
 void expect_adjoint(const Tensor& x, Forward&& forward, Adjoint&& adjoint) {
   const Variable vx = input_like(x);
@@ -117,7 +117,7 @@ TEST(Stencil, FollowsItsDefinition) {
             const Variable vx = input_like(x);
             const Tensor expected = by_definition(x, s);
             EXPECT_LE(distance(evaluate(ops::stencil(vx, s), {{vx, x}}), expected), 1e-14);
-            // In memory the filtered axis is the closest one.
+            // The filtered axis has the smallest stride.
             const Tensor turned = x.permute({0, 2, 1}).clone().permute({0, 2, 1});
             EXPECT_LE(distance(evaluate(ops::stencil(vx, s), {{vx, turned}}), expected), 1e-14);
             expect_adjoint(

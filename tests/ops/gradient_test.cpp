@@ -49,7 +49,7 @@ TEST(Grad, OfWhatTheCostDoesNotDependOnIsAsAsked) {
   EXPECT_FALSE(grad(cost, y, {.disconnected = Disconnected::none}).defined());
   const Variable zero = grad(cost, y, {.disconnected = Disconnected::zero});
   EXPECT_EQ(evaluate(zero, {{y, Tensor::ones({3})}}).to_vector<double>(), (V{0, 0, 0}));
-  // Its extents matter, its elements do not.
+  // Its extents are used, its elements are not.
   const Variable mean = ops::mean(ops::zeros_like(y)) + cost;
   expect_error<DisconnectedError>([&] { grad(mean, y); }, "does not depend");
 }

@@ -51,7 +51,7 @@ TEST_F(Brackets, TakeIntegerArrays) {
   EXPECT_EQ(of(x(slice(1, {}), constant(I{0}))), (V{4, 8}));
 }
 
-// As NumPy places them: where the arrays stand, or first if something basic is between them.
+// As in NumPy: the axes replace the arrays, or come first if a basic index is between them.
 TEST_F(Brackets, PlaceTheAxesOfArraysAsNumPyDoes) {
   const Variable two = constant(Tensor::from<index_t>({0, 1}, Extents{2, 1}));
   const Variable three = constant(I{0, 2, 1});
@@ -99,7 +99,7 @@ TEST_F(Brackets, SetAndIncWriteWhatWasRead) {
   EXPECT_EQ(of(x(slice(1, {}), constant(I{0, -1})).set(0)),
             (V{0, 1, 2, 3, 0, 5, 6, 0, 0, 9, 10, 0}));
   EXPECT_EQ(of(x(slice({}, {}, 2), i).inc(100)), (V{100, 1, 202, 3, 4, 5, 6, 7, 108, 9, 210, 11}));
-  // Of an index of an index the last one is written: the result is what that one was of.
+  // For an index of an index the last one is written: the result is the base of that.
   const Variable row = x[1];
   EXPECT_EQ(of(row[i].set(0)), (V{0, 5, 0, 7}));
 }
@@ -128,7 +128,7 @@ TEST_F(Brackets, GradientsReachEveryOccurrence) {
   bindings.push_back({z, Tensor::from<double>({1, 2, 3, 4})});
   bindings.push_back({value, Tensor::from<double>({5, 6, 7})});
   EXPECT_EQ(gradient(z[i] * w, z), (V{10, 0, 101, 0}));
-  // Position 2 is written twice: only the last value stays.
+  // Position 2 is written twice: only the last value remains.
   const Variable set = z[i].set(value) * constant(V{1, 2, 3, 4});
   EXPECT_EQ(gradient(set, z), (V{0, 2, 0, 4}));
   EXPECT_EQ(gradient(set, value), (V{0, 1, 3}));

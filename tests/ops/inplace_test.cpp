@@ -72,7 +72,7 @@ TEST_F(InplaceBuilders, AValueOfTheTargetItselfIsBuffered) {
   EXPECT_EQ(shifted.owner().op().tolerate_aliased(shifted.owner()), (IndexPairs{{0, 1}}));
   const Variable apart = inplace::set_subtensor_inplace(x, {slice(0, 1)}, x(slice(1, 2)));
   EXPECT_TRUE(apart.owner().op().tolerate_aliased(apart.owner()).empty());
-  // What an op tolerates is part of what it is.
+  // The inputs that an op tolerates are part of its identity.
   const Variable other = inplace::set_subtensor_inplace(x, {slice(1, {})}, y(slice(0, -1)));
   EXPECT_FALSE(shifted.owner().op() == other.owner().op());
   EXPECT_NE(shifted.owner().op().hash(), other.owner().op().hash());

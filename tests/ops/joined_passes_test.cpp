@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two elementwise steps with sums as one: the second one filters what the first one makes.
+// Two elementwise steps with sums joined to one: the second one filters results of the first.
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ Stencil difference(std::size_t axis, index_t offset = 0, StencilEdge edge = Sten
   return {.axis = axis, .taps = {-1, 1}, .offset = offset, .edge = edge};
 }
 
-// A pass that makes `handed` and u' of x and u, and one that makes x' of x and what filters make of
-// it, with norms of all.
+// A pass that computes `handed` and u' from x and u, and one that computes x' from x and filters of
+// `handed`, with norms of all.
 struct Passes {
   explicit Passes(const Extents& shape, DType dtype = DType::complex64)
       : x(make_input({dtype, shape, {}}, "x")), u(make_input({dtype, shape, {}}, "u")) {
@@ -49,7 +49,7 @@ struct Passes {
     results.insert(results.end(), second.norms.begin(), second.norms.end());
   }
   Names ops() const { return ops_in({x, u}, results, "FastRun"); }
-  // The function gives the bits of the one whose steps are two, and arguments stay or are lent.
+  // The function gives the bits of the unjoined one; arguments are kept or lent.
   void expect_same_bits() const {
     const Tensor at_x = Tensor::random_normal(x.type().shape, x.dtype(), {1, 0}),
                  at_u = Tensor::random_normal(x.type().shape, x.dtype(), {2, 0});
@@ -131,7 +131,7 @@ TEST(JoinedPasses, NotWhereFiltersWrapAroundOrReachFar) {
   Passes far({3, 300, 300});  // 90,000 elements of 8 bytes
   far.then({ops::stencil(far.made.arrays[0], difference(0))});
   EXPECT_EQ(far.ops(), apart);
-  // As far as a part that a thread computes: all of it would be computed twice.
+  // The filter reaches as far as a thread's part: all of it would be computed twice.
   Passes twice({10, 30000}, DType::float32);
   twice.then({ops::stencil(twice.made.arrays[0], difference(0))});
   EXPECT_EQ(twice.ops(), apart);
@@ -143,7 +143,7 @@ TEST(JoinedPasses, NotWhatIsReadElsewhere) {
   passes.then({ops::stencil(c, difference(0))});
   passes.results.push_back(c);
   EXPECT_EQ(passes.ops(), (Names{"ElementwiseSums", "ElementwiseSums"}));
-  // The second step reads another array of the first one as it is.
+  // The second step reads another array of the first one unfiltered.
   Passes both({30, 20});
   both.then({ops::stencil(both.made.arrays[0], difference(0)), both.made.arrays[1]});
   EXPECT_EQ(both.ops(), (Names{"ElementwiseSums", "ElementwiseSums"}));

@@ -47,7 +47,7 @@ TEST(LinearAdjoint, OfAnImagingChain) {
   expect_adjoint(y, x);
 }
 
-// The coil combination of SENSE: no array of the coils' size is made.
+// The coil combination of SENSE: no array of the size of the coils is stored.
 TEST(LinearAdjoint, OfABroadcastProductIsAContraction) {
   const Variable x = input({1, 4, 6}), maps = input({3, 4, 6}), w = input({3, 4, 6});
   const Variable adjoint = linear_adjoint(maps * x, x, w);

@@ -31,7 +31,7 @@ Tensor noise(Extents shape, DType dtype, std::uint64_t stream = 1) {
   return Tensor::random_normal(std::move(shape), dtype, {21, stream});
 }
 
-// Locations in cycles per field of view, a little beyond the nominal range.
+// Locations in cycles per field of view, slightly beyond the nominal range.
 Tensor trajectory(const Extents& image, index_t n, DType real, double reach = 0.6) {
   const auto ndim = static_cast<index_t>(image.size());
   Tensor t = Tensor::random_uniform({n, ndim}, DType::float64, {22, 1});
@@ -42,7 +42,7 @@ Tensor trajectory(const Extents& image, index_t n, DType real, double reach = 0.
   return t.to(real);
 }
 
-// The sum by its definition, for every batch element; exp(sign 2 pi i k n / N), scale s.
+// The sum by definition, for every batch element: exp(sign 2 pi i k n / N), scale s.
 Tensor direct(const Tensor& x, const Tensor& locs, const Extents& image, double sign = -1,
               bool ortho = true) {
   const auto k = values(locs), v = values(x);
@@ -258,11 +258,11 @@ TEST(Nufft, SizesAndShapesOfTheKernel) {
   const NufftGeometry wide({64, 64, 64}, {.eps = 1e-6}, DType::float64, "nufft");
   EXPECT_EQ(wide.spec.width[0], 11);
   EXPECT_EQ(wide.padded[0], 80);
-  // There rounding errors would grow beyond eps in single precision.
+  // With oversampling 1.25, rounding errors would exceed eps in single precision.
   const NufftGeometry single({64, 64, 64}, {.eps = 1e-6}, DType::float32, "nufft");
   EXPECT_EQ(single.spec.width[0], 8);
   EXPECT_EQ(single.padded[0], 128);
-  // 16 is not enough at the usual oversampling.
+  // A width of 16 is not enough at the default oversampling.
   const NufftGeometry fine({64}, {.eps = 1e-13}, DType::float64, "nufft");
   EXPECT_EQ(fine.padded[0], 128);
   EXPECT_EQ(fine.spec.width[0], 15);
@@ -361,7 +361,7 @@ TEST(Interpolate, ErrorsSayWhatIsWrong) {
         evaluate(ops::interpolate_adjoint(of({2}), vk, {8}).owner().input(2), {{vk, wrong}});
       },
       "finite");
-  // More points than an int32 numbers need extents that are known beforehand.
+  // More points than an int32 can number require known extents.
   const Variable many = of({kUnknown, 1}, DType::float64);
   const GriddingPlan line(ops::gridding_spec(Extents{8}, {}, "interpolate"));
   const Apply order = ops::point_order(line, many).owner();

@@ -64,7 +64,7 @@ class Scratch {
   std::vector<unsigned char> memory_;
 };
 
-// Everything that the destination does not show must still be poison.
+// All bytes outside the destination must still be poison.
 bool surroundings_are_intact(const Tensor& whole, const Tensor& out, bool strided,
                              unsigned char poison) {
   if (!strided) {

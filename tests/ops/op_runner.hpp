@@ -9,22 +9,22 @@
 namespace palimpsest::testing {
 
 struct RunOptions {
-  /// What destinations and scratch contain before.
+  /// The byte that destinations and scratch contain before the run.
   unsigned char poison = 0xA5;
   /// Destinations have gaps between their elements and a reversed first axis.
   bool strided_output = false;
 };
 
-/// Runs one application on these inputs, without a compiler, and gives its first result: the
-/// destination is what infer_shapes
-/// says, or the memory of the input that is destroyed; scratch is exactly what scratch_bytes says.
-/// Expects that guard zones around both, and every input that is not destroyed, keep their bytes.
+/// Runs one application on these inputs, without a compiler, and returns its first result. The
+/// destination has the extents of infer_shapes, or is the memory of the destroyed input; scratch
+/// has exactly scratch_bytes bytes. Expects that guard zones around both, and every input that is
+/// not destroyed, keep their bytes.
 Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options = {});
 
-/// The extents of a node's results: inferred, or measured where elements decide.
+/// The extents of a node's results: inferred, or measured if elements decide.
 std::vector<Extents> result_extents(const Apply& node, const std::vector<Tensor>& inputs);
 
-/// Destinations of all results but the first.
+/// Destinations for all results but the first.
 std::vector<Tensor> further_destinations(const Apply& node, const std::vector<Tensor>& inputs);
 
 using Bindings = std::vector<std::pair<Variable, Tensor>>;
@@ -44,7 +44,7 @@ Tensor column_major(const Tensor& t);
 double real_inner(const Tensor& a, const Tensor& b);
 /// Largest |a - b|, relative to the largest |b| (or absolute, where that is below 1).
 double distance(const Tensor& a, const Tensor& b);
-/// What rounding may do to some hundred terms of this dtype.
+/// Bound for the rounding of some hundred terms of this dtype.
 double tolerance(DType dtype);
 
 }  // namespace palimpsest::testing

@@ -166,7 +166,7 @@ TEST(ComplexViews, ShowPairsAndAreViewsBothWays) {
   expect_error<DTypeError>([&] { ops::view_as_real(x); }, "[view_as_real] got float32 (2, 3)");
   expect_error<ShapeError>([&] { ops::view_as_complex(x); }, "last extent: got (2, 3), expected 2");
   expect_error<DTypeError>([&] { ops::view_as_complex(z); }, "expected float32 or float64");
-  // Odd strides allow no view of pairs.
+  // Odd strides do not allow a view as pairs.
   const Apply node = ops::view_as_complex(make_input({DType::float64, {2, 2}, {}})).owner();
   const Layout odd{DType::float64, {2, 2}, {3, 1}, 0};
   EXPECT_FALSE(node.op().view_layout(node, 0, odd).has_value());

@@ -206,7 +206,7 @@ TEST(Einsum, TakesDiagonalsAndEllipses) {
 TEST(Einsum, TakesThePairWithTheSmallestResultFirst) {
   const Variable big = input({50, 60}), middle = input({60, 70}), v = input({70});
   const Variable y = ops::einsum("ij,jk,k->i", {big, middle, v});
-  // Matrix times vector twice: no matrix is made.
+  // Two products of a matrix and a vector: no matrix is computed.
   EXPECT_EQ(y.owner().input(0).type().rank() + y.owner().input(1).type().rank(), 3U);
   for (const Apply& node : applications_of({&y, 1})) {
     EXPECT_LE(node.output(0).rank(), 1U) << node.op().str();

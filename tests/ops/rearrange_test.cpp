@@ -26,7 +26,7 @@ Tensor value_of(F&& f, const Tensor& t) {
   return result;
 }
 
-// The gradient of sum(f(x) * (1, 2, ..)) is the adjoint of f on these numbers, for known and
+// The gradient of sum(f(x) * (1, 2, ..)) equals the adjoint of f on these numbers, for known and
 // unknown extents.
 template <class F>
 V adjoint_of(F&& f, const Tensor& t) {

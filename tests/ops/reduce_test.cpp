@@ -86,7 +86,7 @@ TEST(Reduce, ElementsThatAttainTheMaximumShareItsCotangent) {
             (V{0, 2, 2, 0}));
 }
 
-// In braces, as a number, as a list: what one tries first compiles.
+// In braces, as a number, as a list: all spellings compile.
 TEST(Reduce, AxesAreWrittenInAnyWay) {
   const Variable x = make_input({DType::float64, {2, 3, 4}, {}}, "x");
   EXPECT_EQ(ops::max(x, {.axes = {0}}).type().shape, (Extents{3, 4}));
@@ -99,7 +99,7 @@ TEST(Reduce, AxesAreWrittenInAnyWay) {
   EXPECT_EQ(ops::norm(x, {.axes = 2, .order = 1}).type().shape, (Extents{2, 3}));
   EXPECT_EQ(ops::sum(x, {.axes = Axes{}}).type().shape, (Extents{2, 3, 4}));
 }
-// Two numbers are no axis and a flag.
+// Two numbers are not an axis and a flag.
 template <class T>
 concept TakesTwoNumbers = requires(Variable x, T options) {
   ops::sum(x, T{0, 1});

@@ -46,7 +46,7 @@ TEST(Reshape, KeepsRowMajorOrderOfAnyLayout) {
   const Tensor value = count({6, 4}).permute({1, 0});
   const std::vector<double> expected = value.to_vector<double>();
   EXPECT_EQ(run(ops::reshape(x, {3, 8}), x, value), expected);
-  // Into a destination with gaps neither side can be seen with the other's extents.
+  // With gaps in the destination, neither side can be viewed with the extents of the other.
   const Variable y = ops::reshape(x, {3, 8});
   EXPECT_EQ(testing::run_op(y.owner(), {value}, {.strided_output = true}).to_vector<double>(),
             expected);

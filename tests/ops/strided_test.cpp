@@ -38,7 +38,7 @@ TEST(Strided, ShowsWhatTheTensorOfTheseStridesShows) {
   EXPECT_EQ(shown({0, 2}, {9, 9}, 99), std::vector<double>());
 }
 
-// Elements count in row-major order, wherever they lie.
+// Elements are numbered in row-major order, for any strides.
 TEST(Strided, OfAnArrayThatIsNotDenseCountsItsElements) {
   const Tensor x = counted({4, 3}).transpose(0, 1);
   ASSERT_FALSE(x.is_contiguous());
@@ -68,7 +68,7 @@ TEST(Strided, ItsGradientAddsUpWhatOverlaps) {
   const Variable y = ops::as_strided(v, {3, 2}, {1, 1}, 0);
   const Variable g = grad(ops::sum(y * y, {}) * 0.5, v);
   EXPECT_EQ(evaluate(g, {{v, x}}).to_vector<double>(), std::vector<double>({0, 2, 4, 3}));
-  // Of the parts of complex numbers too.
+  // Also for the parts of complex numbers.
   const Tensor z = Tensor::from<std::complex<double>>({{1, 2}, {3, 4}});
   const Variable c = input_like(z);
   const Variable part = ops::as_strided(c, {2}, {2}, 1, DType::float64);
