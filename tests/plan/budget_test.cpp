@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner does to meet a budget, and the shapes of graphs for which the arena must be as
-// small as it can be.
+// How the planner meets a budget, and graphs whose arena must have the minimum size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +26,8 @@ struct BudgetTest : ::testing::Test {
   static Variable column(const Variable& v) {
     return ops::sum(v, {.axes = Axes{1}, .keepdims = true});
   }
-  // `wide`, made of two vectors, is needed before and after the step that takes the most memory.
+  // `wide`, a function of two vectors, is needed before and after the step with the highest memory
+  // use.
   Variable needs_wide_twice() const {
     const Variable wide = ops::exp(column(x) * ops::sum(x, {.axes = Axes{0}, .keepdims = true}));
     const Variable first = ops::sum(ops::roll(wide, 1, 0));
@@ -59,7 +59,7 @@ TEST_F(BudgetTest, CheapStepIsDoneAgainWhereKeepingItsResultWouldExceedTheBudget
   EXPECT_TRUE(equal(checked(value)[0], got));
 }
 
-// The first of the two steps alone would not give the value back.
+// The first of the two steps alone would not compute the value again.
 TEST_F(BudgetTest, WhatIsWrittenInTwoStepsIsNotRepeated) {
   const auto idle_steps = [&](bool writes_twice) {
     Variable wide = ops::exp(column(x) * ops::sum(x, {.axes = Axes{0}, .keepdims = true}));
@@ -80,7 +80,7 @@ TEST_F(BudgetTest, WhatIsWrittenInTwoStepsIsNotRepeated) {
   EXPECT_EQ(idle_steps(true), 0);
 }
 
-// Views of what is computed again are views of the second result, each with its own layout.
+// Views of a recomputed value become views of the second result, each with its own layout.
 TEST_F(BudgetTest, LaterUsersOfARepeatedResultReadItAsTheyDid) {
   const Variable wide = ops::exp(column(x) * ops::sum(x, {.axes = Axes{0}, .keepdims = true}));
   const Variable big = ops::max(ops::roll(x * ops::sum(ops::roll(wide, 1, 0)), 1, 0));

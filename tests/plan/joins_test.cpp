@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are put together from others, which are computed where they belong.
+// Values joined from others, which are computed in their place in the joined value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct JoinsTest : ::testing::Test {
   Tensor value = Tensor::random_normal({6, 40}, DType::float64, {1, 2});
   index_t bytes = value.nbytes();
 
-  // A step of its own, which nothing fuses with.
+  // A separate step that is fused with nothing.
   static Variable step(const Variable& v, index_t by = 1) { return ops::roll(v, by, 0); }
 
   static std::vector<Out> outs(const std::vector<Variable>& outputs) {
@@ -36,7 +36,7 @@ struct JoinsTest : ::testing::Test {
     const Variable u = constant(a), v = constant(b);
     return function({}, ops::norm(u - v))()[0].item<float>();
   }
-  // What NoRewrite and FastRun give must be the same bits, and the peak what was announced.
+  // NoRewrite and FastRun must give the same bits, and the peak must be the announced one.
   void expect_right(const std::vector<Variable>& outputs) const {
     const Function plain = function({x}, outs(outputs), {.mode = Mode::no_rewrite});
     const Function fast = function({x}, outs(outputs));
@@ -147,7 +147,7 @@ TEST_F(JoinsTest, ResultThatIsOverwrittenLeavesPartsToTheirReaders) {
 }
 
 TEST_F(JoinsTest, PeakIsNeverHigherForIt) {
-  // The first part is small; what comes between needs much more than the joined value.
+  // The first part is small; the next step needs much more memory than the joined value.
   const Variable big = ops::join(0, {x, x, x, x, x, x, x, x});
   const Variable part = ops::sum(x, {.axes = Axes{0}, .keepdims = true}),
                  other = ops::sum(ops::cumsum(big, 1), {.axes = Axes{0}, .keepdims = true});

@@ -76,7 +76,7 @@ TEST(Lanes, GroupsTakeNoMoreLanesThanTheirLimits) {
   EXPECT_EQ(s.n_lanes, 5);
 }
 
-// A sum of terms of two steps each, which take from one to ten times as long as an addition.
+// A sum of terms of two steps each, which take one to ten times as long as an addition.
 TEST(Lanes, OfASumAtMostOneTermMoreThanLanesIsThere) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 300; ++trial) {
@@ -84,7 +84,7 @@ TEST(Lanes, OfASumAtMostOneTermMoreThanLanesIsThere) {
               n_lanes = 1 + static_cast<int>(random() % 6);
     Waits before;
     std::vector<index_t> work;
-    std::vector<int> begins, ends, sums;  // of terms; the addition that takes each of them in
+    std::vector<int> begins, ends, sums;  // by term: its steps, and the addition that reads it
     const auto step = [&](std::vector<int> waits, index_t length) {
       before.push_back(std::move(waits));
       work.push_back(length);
@@ -100,7 +100,7 @@ TEST(Lanes, OfASumAtMostOneTermMoreThanLanesIsThere) {
       const index_t now = s.start[at(begins[at(i)])];
       int there = 0;
       for (int j = 0; j < n_terms; ++j) {
-        // The first term becomes the sum, which stays.
+        // The first term becomes the sum, which stays live.
         const bool is_gone = j > 0 && s.finish[at(sums[at(j - 1)])] <= now;
         there += s.start[at(begins[at(j)])] <= now && !is_gone ? 1 : 0;
       }
@@ -123,7 +123,7 @@ RandomSteps random_steps(std::mt19937& random, int n) {
       waits.insert(static_cast<int>(random() % static_cast<unsigned>(i)));
     }
     steps.before.emplace_back(waits.begin(), waits.end());
-    steps.work.push_back(static_cast<index_t>(random() % 12));  // 0 takes as long as 1
+    steps.work.push_back(static_cast<index_t>(random() % 12));  // 0 counts as 1
   }
   return steps;
 }
@@ -173,7 +173,7 @@ TEST(Lanes, OneLaneIsTheOrderItself) {
   EXPECT_EQ(s.n_lanes, 1);
 }
 
-// All earlier steps that each one waits for, directly or not.
+// All earlier steps that each step waits for, directly or indirectly.
 std::vector<std::set<int>> closure(const Waits& waits) {
   std::vector<std::set<int>> all(waits.size());
   for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -235,13 +235,13 @@ struct LanePlans : ::testing::Test {
     return {.threads = n, .parallel_grain = grain};
   }
   Plan plan_of(const Function& f) const { return f.plan(std::vector<Tensor>{value}); }
-  // Branches that are independent until they are summed.
+  // Independent branches that are summed.
   Variable fork_and_join(int n, int length = 3) const {
     Variable sum;
     for (int k = 0; k < n; ++k) {
       Variable v = x;
       for (int i = 0; i < length; ++i) v = ops::cumsum(ops::roll(v, k + i + 1, 1), 1);
-      sum = sum.defined() ? ops::roll(sum + v, 1, 0) : v;  // so that it is no sum of all
+      sum = sum.defined() ? ops::roll(sum + v, 1, 0) : v;  // not a sum of all at once
     }
     return sum;
   }
@@ -271,9 +271,10 @@ struct LanePlans : ::testing::Test {
   }
 };
 
-// Does each step that uses bytes wait, directly or not, for all that used them for another buffer?
+// Does each step that writes bytes wait, directly or indirectly, for all steps that used these
+// bytes for another buffer?
 void expect_safe(const Plan& plan) {
-  if (plan.lanes == 1) return;  // in their order
+  if (plan.lanes == 1) return;  // steps run in order
   const std::size_t n = plan.steps.size();
   std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
   for (std::size_t i = 0; i < n; ++i) {
@@ -469,7 +470,7 @@ TEST_F(RunningLanes, ErrorIsThatOfTheStepThatComesFirstInTheGraph) {
       const auto hook = [k] {
         if (k > 0) throw ValueError("branch " + std::to_string(k));
       };
-      // The first that fails is the last to get there.
+      // The first step to fail in order is the last in time.
       const Variable late = k == 1 ? ops::cumsum(ops::roll(ops::cumsum(x, 1), 1, 1), 1) : x;
       sum = sum + testing::hooked(late, hook, true, k);
     }

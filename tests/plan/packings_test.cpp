@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each way of packing for itself, against the plainest program that does what its comment says.
+// Each packing algorithm separately, compared with the simplest program for its comment.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,8 +78,9 @@ TEST(Packings, FirstFitTakesTheLowestFreePlace) {
   }
 }
 
-// The lowest of all places, the first of several; the item of longest life that fits there in time,
-// then of most bytes, then the first. What nothing fits in is lifted to its lower neighbour.
+// Takes the lowest place, the first of several. Puts there the item with the longest life that fits
+// in time, then with the most bytes, then the first. A place where nothing fits is raised to its
+// lower neighbour.
 Packing plain_skyline(const Problem& problem) {
   Packing packing{std::vector<index_t>(problem.items.size(), 0), 0};
   std::vector<index_t> heights(static_cast<std::size_t>(problem.n_sections), 0);
@@ -130,7 +131,7 @@ TEST(Packings, SkylineIsThatOfThePlainProgram) {
   EXPECT_EQ(skyline(Problem{}).height, 0);
 }
 
-// Each item at each offset, one after the other.
+// Tries each item at each offset, in order.
 class PlainSearch {
  public:
   PlainSearch(const Problem& problem, index_t height)
@@ -158,8 +159,8 @@ class PlainSearch {
   std::vector<index_t> offsets_;
 };
 
-// Full everywhere: in each section items of `height` together, some of which go on in the next one.
-// A few of these cannot be packed without a gap.
+// Full everywhere: in each section, items of `height` together, some of which continue in the next
+// one. A few of these problems have no packing without a gap.
 Problem tight_problem(std::mt19937& random, int n_sections, index_t height, index_t most) {
   Problem problem{{}, n_sections, height};
   std::vector<std::size_t> live;
@@ -216,7 +217,7 @@ TEST(Packings, TheSearchFindsWhatThereIsAndKnowsWhatIsImpossible) {
   EXPECT_GT(n_above_the_bound, 3);
 }
 
-// Without effort: the lowest of the skyline and of first fit in four orders.
+// Without effort: the lowest result of the skyline and of first fit in four orders.
 TEST(Packings, QuickOnesAreTheLowestOfFive) {
   std::mt19937 random(9);
   std::array<int, 5> n_lowest{};
@@ -229,7 +230,7 @@ TEST(Packings, QuickOnesAreTheLowestOfFive) {
       is_boundary[static_cast<std::size_t>(item.end)] = true;
       intervals.push_back({64 * item.size, item.begin, item.end - 1});
     }
-    // Sections that nothing begins or ends would be one.
+    // Sections without a beginning or end of an item would be merged.
     if (std::find(is_boundary.begin(), is_boundary.end(), false) != is_boundary.end()) continue;
     std::vector<index_t> heights{skyline(problem).height};
     const auto add = [&](auto is_before) {

@@ -14,7 +14,7 @@ namespace palimpsest {
 namespace {
 
 // Buffers that are live together must be disjoint, aligned and inside the arena. Sweeps over the
-// steps with what is live in order of offset, so that neighbours only are compared.
+// steps with the live buffers in order of offset, so that only neighbours are compared.
 void expect_valid(const std::vector<Interval>& intervals, const Placement& placement,
                   index_t alignment = kArenaAlignment) {
   struct Event {
@@ -102,7 +102,7 @@ TEST(Placement, RandomBuffersAreValidAndClose) {
   }
 }
 
-// What goes down a U and up again: a value lives from one side to the other.
+// A value from each level of one side of a U to the same level of the other.
 TEST(Placement, NestedLivesMeetTheirLowerBound) {
   std::vector<Interval> nested;
   for (int i = 0; i < 40; ++i) nested.push_back({64 * (1 + i % 7), i, 100 - i});
@@ -125,7 +125,7 @@ TEST(Placement, IterationsMeetTheirLowerBound) {
   EXPECT_EQ(placement.bytes, placement.lower_bound);
 }
 
-// A rectangle that is cut into pieces again and again: they fit together without a gap.
+// A rectangle cut into pieces repeatedly: they fit together without a gap.
 std::vector<Interval> pieces_of(int width, index_t height, int n, unsigned seed) {
   struct Piece {
     int begin, end;
@@ -169,7 +169,7 @@ TEST(Placement, PiecesOfARectangleFillItAgain) {
   }
 }
 
-// The pieces of a rectangle, which are not packed at once, and buffers that meet nothing.
+// The pieces of a rectangle, which no quick packing fits, and buffers that overlap nothing in time.
 TEST(Placement, SearchesForUpTo2000Buffers) {
   unsigned seed = 0;
   const auto bytes_of = [&](int n_buffers, double effort) {
@@ -201,7 +201,7 @@ TEST(Placement, CapacityIsMetWhereEffortAllows) {
   EXPECT_LE(placement.bytes, capacity);
 }
 
-// All of the effort went into the capacity, and the first packing that was found came back.
+// Previously all of the effort went into the capacity, and the first packing found was returned.
 TEST(Placement, ACapacityThatIsNotMetChangesNothing) {
   int n_missed = 0;
   for (unsigned seed = 0; seed < 3; ++seed) {
@@ -219,8 +219,8 @@ TEST(Placement, ACapacityThatIsNotMetChangesNothing) {
   EXPECT_GT(n_missed, 0);
 }
 
-// The best of all orders in which each buffer goes on top of what is placed before: some order,
-// that of the offsets, gives the best packing there is.
+// The best result over all orders in which each buffer goes on top of those placed before. The
+// order of the offsets gives the best packing.
 index_t best_by_trying_all(const std::vector<Interval>& intervals) {
   std::vector<std::size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

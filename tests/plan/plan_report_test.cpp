@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans say of themselves, in text, in JSON and as a picture, against what follows from their
-// steps and buffers, byte by byte.
+// Descriptions of plans, in text, in JSON and as a picture, compared byte by byte with the steps
+// and buffers.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 Variable step(const Variable& v, index_t by = 1) { return ops::roll(v, by, 0); }
 
-// Plans with all that there is to say: parts, places used again and in part, results in place,
+// Plans with all reported features: parts, places reused fully and partly, results in place,
 // branches, loops, lanes, several devices, repeated steps, copies that a call can force.
 std::vector<Plan> plans() {
   std::vector<Plan> list;
@@ -44,7 +44,7 @@ std::vector<Plan> plans() {
     add({joined});
     add({ops::sum(ops::cumsum(joined, 1) * 2.0), ops::sum(step(joined))});
     add({ops::join(1, {ops::cumsum(ops::cumsum(step(x), 0) * 2.0, 1), step(x)})});
-    // Smaller ones and larger ones in turns, so that places are used again in part.
+    // Smaller and larger values alternate, so that places are reused partly.
     add({ops::sum(step(narrow(0, 5))), ops::sum(step(narrow(1, 2))), ops::sum(step(x, 4)),
          ops::sum(step(narrow(2, 5))), ops::max(joined)});
     add({ops::ifelse(ops::gt(ops::sum(x), 0.0), ops::cumsum(step(x), 0), step(x, 2) * 3.0), x});
@@ -77,7 +77,7 @@ std::vector<Plan> plans() {
 
 bool in_arena(const PlannedBuffer& b) { return b.kind == BufferKind::arena && b.bytes > 0; }
 
-// Of each buffer: those whose bytes it takes over, the latest ones first.
+// For each buffer: the buffers whose bytes it takes over, the latest first.
 std::vector<std::vector<int>> takeovers(const Plan& plan) {
   std::vector<std::vector<int>> result(plan.buffers.size());
   std::vector<int> order;
@@ -87,7 +87,7 @@ std::vector<std::vector<int>> takeovers(const Plan& plan) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return plan.buffers[at(a)].first_step < plan.buffers[at(b)].first_step;
   });
-  std::map<std::pair<std::string, index_t>, int> owner;  // of each byte of each device
+  std::map<std::pair<std::string, index_t>, int> owner;  // by byte and device
   for (const int b : order) {
     const PlannedBuffer& buffer = plan.buffers[at(b)];
     std::set<int> found;
@@ -111,7 +111,7 @@ std::string name_of_op(const PlannedStep& step) {
   return step.loop ? "Loop" : step.node.op().name();
 }
 
-// In each buffer: what follows its name, as text and as JSON.
+// The notes behind the name of each buffer, as text and as JSON.
 struct Notes {
   std::string text;
   Json json;
@@ -253,7 +253,7 @@ TEST(PlanReport, TextSaysWhatFollowsFromStepsAndBuffers) {
 }
 
 TEST(PlanReport, JsonSaysTheSame) {
-  std::set<std::string> seen;  // of all plans
+  std::set<std::string> seen;  // by all plans
   for (const Plan& plan : plans()) {
     const Json json = Json::parse(plan.to_json());
     Json expected = {{"peak_bytes", plan.peak_bytes},
@@ -298,7 +298,7 @@ TEST(PlanReport, JsonSaysTheSame) {
   }
 }
 
-// The numbers of all boxes and labels of a kind in a picture.
+// The numbers of all boxes and labels of one kind in a picture.
 std::vector<std::vector<double>> numbers(const std::string& picture, const char* pattern) {
   std::vector<std::vector<double>> all;
   const std::regex expression(pattern);
@@ -322,7 +322,7 @@ TEST(PlanPicture, IsDrawnToScale) {
     }
     ASSERT_EQ(boxes.size(), drawn.size());
     if (drawn.empty()) continue;
-    // A step is as wide as any, a byte as high.
+    // All steps have the same width, all bytes the same height.
     const auto steps_of = [](const PlannedBuffer& b) { return b.last_step - b.first_step + 1; };
     const auto widest = static_cast<std::size_t>(
         std::max_element(drawn.begin(), drawn.end(),
@@ -342,26 +342,26 @@ TEST(PlanPicture, IsDrawnToScale) {
     EXPECT_LE(left + static_cast<double>(plan.steps.size()) * step_width, frame[0]);
     for (std::size_t k = 0; k < drawn.size(); ++k) {
       const PlannedBuffer& b = drawn[k];
-      const double slack = 0.5;  // of sums of numbers with two decimals
+      const double slack = 0.5;  // for sums of numbers with two decimals
       EXPECT_NEAR(boxes[k][0], left + b.first_step * step_width, slack);
       EXPECT_NEAR(boxes[k][2], steps_of(b) * step_width, slack);
       EXPECT_NEAR(boxes[k][3], static_cast<double>(b.bytes) * byte_height, slack);
       EXPECT_NEAR(boxes[k][1] + boxes[k][3], bottom - static_cast<double>(b.offset) * byte_height,
                   slack);
     }
-    // The bytes stand beside the lines, from the bottom to the top.
+    // Labels of bytes are beside the lines, from bottom to top.
     const auto lines = numbers(picture, R"re(<line x1="[\d.]+" y1="([\d.]+)")re");
     ASSERT_EQ(lines.size(), 5u);
     EXPECT_NEAR(lines.front()[0], bottom, 0.5);
     EXPECT_NEAR(lines.back()[0], bottom - static_cast<double>(plan.arena_bytes) * byte_height, 0.5);
-    // Steps are named below their middles, with room for each name, and as many as have room.
+    // Labels of steps are below their middles: as many as fit.
     const auto names =
         numbers(picture, R"re(<text x="([\d.]+)" y="([\d.]+)" transform=[^>]*>(\d+) )re");
     ASSERT_FALSE(names.empty());
     const double every = names.size() > 1 ? names[1][2] : static_cast<double>(plan.steps.size());
     EXPECT_EQ(names.size(), (plan.steps.size() + static_cast<std::size_t>(every) - 1) /
                                 static_cast<std::size_t>(every));
-    constexpr double kRoom = 13;  // of a line of text
+    constexpr double kRoom = 13;  // height of a line of text
     if (names.size() > 1) {
       EXPECT_GE(every * step_width, kRoom - 0.5);
       EXPECT_LE((every - 1) * step_width, kRoom + 0.5);

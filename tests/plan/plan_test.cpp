@@ -92,7 +92,7 @@ TEST_F(PlanTest, PeaksOfDevicesAddUpToThePeak) {
   EXPECT_EQ(static_cast<index_t>(beyond.peak_bytes()), plan.peak_bytes_on(two));
 }
 
-// Buffers at one offset of two arenas are two memories.
+// Equal offsets in two arenas are different memory.
 TEST_F(PlanTest, ArenasOfTwoDevicesAreApart) {
   const Device two = Device::parse("cpu:1");
   const Variable v = make_input({DType::float64, {1000}, {}}, "v");
@@ -155,7 +155,7 @@ TEST_F(PlanTest, BuffersThatAreLiveTogetherAreDisjoint) {
 }
 
 TEST_F(PlanTest, OrderOfStepsLowersThePeak) {
-  // Written breadth first: all big values, then what is made of each.
+  // Written breadth first: all big values, then the values computed from them.
   const Variable v = dvector("v");
   std::vector<Variable> big, small;
   for (int i = 0; i < 5; ++i) big.push_back(ops::roll(v, i + 1, 0));

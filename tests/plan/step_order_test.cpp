@@ -41,7 +41,7 @@ index_t lowest_of_all(const OrderProblem& problem) {
   return lowest;
 }
 
-// Step i makes value i of the given bytes, read by `readers`.
+// Step i computes value i of the given bytes, read by `readers`.
 OrderProblem problem_of(const std::vector<index_t>& bytes,
                         const std::vector<std::vector<int>>& readers) {
   OrderProblem problem;
@@ -158,7 +158,7 @@ TEST(StepOrder, OfVeryManyStepsThatAreNoTreeStays) {
 }
 
 TEST(StepOrder, SixteenStepsWithoutConstraintsAreSearchedExactly) {
-  // Each of 8 values is read by one step: any order is legal, alternating is best.
+  // Each of 8 values is read by one step: any order is legal, the alternating one is best.
   std::vector<index_t> bytes(16, 1);
   std::vector<std::vector<int>> readers(16);
   for (int i = 0; i < 8; ++i) {

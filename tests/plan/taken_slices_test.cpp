@@ -11,7 +11,7 @@ namespace {
 
 const TensorType kWhole{DType::float32, {kUnknown, kUnknown, kUnknown}, {}};
 
-// Of a dense array of these extents: `count` of each axis, from `start` on.
+// An axis of a slice of a dense array: `count` elements from `start` on.
 struct Axis {
   index_t start, step, count;
 };
@@ -31,7 +31,7 @@ Layout slice_of(const Extents& whole, const std::vector<Axis>& axes) {
   return slice;
 }
 
-// Some of an axis of n elements, in either direction.
+// A random slice of an axis of n elements, in either direction.
 Axis random_axis(index_t n, std::mt19937& random) {
   const auto below = [&](index_t limit) {
     return std::uniform_int_distribution<index_t>(0, limit - 1)(random);
@@ -58,7 +58,7 @@ TEST(TakenSlices, RandomSlicesAreApartIfTheyMeetNone) {
       for (const Region& other : regions) is_met = is_met || other.meets(region, kWhole);
       ASSERT_EQ(taken.is_apart(slice, kWhole), !is_met) << round << " " << region.str();
       (is_met ? n_met : n_apart) += 1;
-      if (is_met && k % 4 != 0) continue;  // so that slices apart occur late too
+      if (is_met && k % 4 != 0) continue;  // so that disjoint slices also occur late
       taken.add(slice);
       regions.push_back(region);
     }
@@ -92,7 +92,7 @@ TEST(TakenSlices, FindTheirWayAmongManyRowsColumnsAndBlocks) {
 }
 
 TEST(TakenSlices, RemaindersReachAroundTheirDivisor) {
-  // Pieces of the flat array that lie over the ends of its rows of 10 elements.
+  // Pieces of the flat array that cross the ends of its rows of 10 elements.
   const auto piece = [](index_t first, index_t width) {
     return Layout{DType::float32, {4, width}, {10, 1}, 4 * first};
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes that change no bit: what they find, what only looks like it, and the values.
+// Passes that change no bit: graphs that they rewrite, similar graphs that they must not, and
+// values.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"
@@ -115,7 +116,7 @@ TEST_F(ExactRewriteTest, SpecializeDropsNeutralNumbers) {
                          {"z - 0", z - 0.0, {}},
                          {"i + 0", i + 0, {}},
                          {"|x| + 0", ops::abs(x) + 0.0, {"Abs"}}});
-  // x + 0 makes a positive zero of a negative one; an infinite complex number times 1 is NaN.
+  // x + 0 turns -0 into +0; an infinite complex number times 1 is NaN.
   alone("specialize", {x + 0.0, 0.0 + x, x - -0.0, z * 1.0, z + 0.0, x * 0.0, 1.0 / x, b * true,
                        x * 2.0, 0.0 - x});
 }
@@ -191,7 +192,7 @@ TEST_F(ExactRewriteTest, FoldConstantsComputesWhatNeedsNoInput) {
            {"sums", v * ops::sum(three), {"Mul"}}});
   alone("fold_constants",
         {v * two, x + ops::zeros({1000}), x * ops::eye(3)(index_t{0}),
-         v(index_t{0}) * ops::sum(ops::broadcast_to(two, {1000}) * two),  // memory for ever
+         v(index_t{0}) * ops::sum(ops::broadcast_to(two, {1000}) * two),  // would be kept
          ops::assert_that(two, constant(Tensor::scalar(true)), "small") * v});
 }
 

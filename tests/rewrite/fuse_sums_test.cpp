@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms and inner products that are summed up where their operand is made.
+// Norms and inner products computed in the step that makes their operand.
 #include <gtest/gtest.h>
 
 #include "palimpsest/base/config.hpp"
@@ -25,7 +25,8 @@ struct FuseSums : ::testing::Test {
   Tensor at_x = Tensor::random_normal({kN}, DType::complex64, {1, 0});
   Tensor at_y = Tensor::random_normal({kN}, DType::complex64, {2, 0});
 
-  // The ops of the optimized function; it gives what the plain one gives, in DebugMode too.
+  // The ops of the optimized function; checks that its results equal the plain one's, in DebugMode
+  // too.
   Names ops_of(const std::vector<Variable>& results) const {
     const std::vector<Variable> inputs = testing::inputs_of(results);
     std::vector<Tensor> arguments;
@@ -78,7 +79,7 @@ TEST_F(FuseSums, NormsOfFewElementsAndOfInputsStay) {
   EXPECT_EQ(ops_of({ops::norm2(x)}), Names{"Norm2"});
 }
 
-// Terms that are added one after the other would all be in memory at once.
+// If gathered, terms that are added one by one would all be live at once.
 TEST_F(FuseSums, TermsAreNotGathered) {
   std::vector<Variable> inputs;
   Variable total;

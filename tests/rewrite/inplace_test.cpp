@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-place passes: which input they choose, what they leave alone, and what they say about it.
+// The in-place passes: the inputs that they choose, the nodes that they leave alone, and their
+// report.
 #include "palimpsest/rewrite/passes/inplace.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ struct InplaceTest : ::testing::Test {
     for (const Variable& v : graph.inputs()) graph.protect(v);
     return graph;
   }
-  // The op of an output, and what it overwrites.
+  // The op of an output, and its overwritten inputs.
   static std::string name_at(const FunctionGraph& graph, std::size_t output = 0) {
     return graph.outputs()[output].owner().op().name();
   }
@@ -112,7 +113,7 @@ TEST_F(InplaceTest, FactorsMayShareMemoryButNotWithTheAccumulator) {
   EXPECT_EQ(runs(ops::gemm(z, 1, f, f.T(), 1)), 1);
   EXPECT_EQ(runs(ops::gemm(z, 1, z, f, 1)), 0);
   EXPECT_EQ(runs(ops::gemm(z, 1, f, z.T(), 1)), 0);
-  // Parts that do not meet are different memory.
+  // Disjoint parts are different memory.
   const Variable w = ops::roll(ops::join(0, std::vector{a, a, a}), 1, 0);
   const auto rows = [&](index_t from) { return w(slice(from, from + 5)); };
   FunctionGraph graph = graph_of({a}, {ops::gemm(rows(0), 1, rows(5), rows(10), 1), w.sum()});
@@ -161,7 +162,7 @@ TEST_F(InplaceTest, ThenWhatNobodyReadsLater) {
   EXPECT_EQ(overwritten_at(other), std::set<int>{0});
 }
 
-// Overwrites as many of its inputs as it may.
+// Overwrites as many inputs as allowed.
 class Exchange final : public Op {
  public:
   explicit Exchange(std::set<int> overwritten = {}) : overwritten_(std::move(overwritten)) {}
@@ -206,7 +207,7 @@ TEST_F(InplaceTest, SeveralInputsAtOnceWhereTheOpCan) {
   EXPECT_EQ(overwritten_at(one), std::set<int>{1});
 }
 
-// What a Feature refuses together may be possible one by one.
+// Inputs that a Feature refuses together may be allowed one by one.
 class AtMostOne final : public Feature {
  public:
   void on_validate(const FunctionGraph& graph) override {

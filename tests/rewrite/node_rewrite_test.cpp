@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walkers, fixed points, substitution: what they do to a graph, and what they refuse.
+// Walkers, fixed points, substitution: their effect on a graph, and their refusals.
 #include "palimpsest/rewrite/node_rewrite.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(NodeRewriteTest, OrderOfAWalkIsChosen) {
   }
 }
 
-// Four negations: the outer pairs match only when the inner one has gone.
+// Four negations: the outer pairs match only after the inner one is removed.
 TEST_F(NodeRewriteTest, FixedPointGoesOnUntilNothingIsLeft) {
   FunctionGraph graph({x}, {-(-(-(-(-x))))});
   const NodeRewrite rewrite{"cancel", cancel};
@@ -101,7 +101,7 @@ TEST_F(NodeRewriteTest, NamesTagsAndTracesPassToReplacements) {
   EXPECT_EQ(with.owner().op().name(), "Sin");
   EXPECT_EQ(with.name(), "v");
   EXPECT_EQ(with.tags(), (VariableTags{true, false}));
-  // The new nodes inside the replacement too.
+  // Also for the new nodes within the replacement.
   const auto& where = traced.owner().node()->built_at;
   for (const Apply& node : {by.owner(), by.owner().input(0).owner()}) {
     ASSERT_NE(node.node()->built_at, nullptr);
@@ -153,7 +153,7 @@ TEST_F(NodeRewriteTest, RefusedReplacementsAreCountedAndLeaveNoTrace) {
   const Apply add = (x + y).owner();
   const OpPtr on_first = add.op().inplace_on_inputs(add, {0});
   const OpPtr on_second = add.op().inplace_on_inputs(add, {1});
-  // y is protected wherever it is.
+  // y is protected everywhere.
   EXPECT_EQ(substitute(graph, add.op(), on_second).refused, 2);
   EXPECT_EQ(graph.str(), before);
   // exp(x) may be overwritten once its logarithm is taken, sin(y) at once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of passes: which run, in which order, and what happens when one fails.
+// The list of passes: which of them run, their order, and their failures.
 #include "palimpsest/rewrite/pipeline.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct PipelineTest : ::testing::Test {
     for (const Rewrite& rewrite : selection.list()) result.push_back(rewrite.name);
     return result;
   }
-  // x + y -> y + x, then whatever is asked for.
+  // x + y -> y + x, then an arbitrary action.
   Rewrite failing(std::function<void(FunctionGraph&)> then, double position = 2) {
     return {"failing", position, {}, [this, then](FunctionGraph& graph, const RewriteHints&) {
               const Variable old = graph.outputs()[0];
@@ -54,7 +54,7 @@ TEST_F(PipelineTest, LibraryListIsOrderedNamedAndDescribed) {
     EXPECT_GE(rewrite.position, last) << rewrite.name;
     last = rewrite.position;
     EXPECT_FALSE(rewrite.what.empty()) << rewrite.name;
-    // What is asked for by its name alone.
+    // fuse_sums is on only by its name.
     EXPECT_EQ(rewrite.has_tag("fast_run"), rewrite.name != "fuse_sums") << rewrite.name;
     EXPECT_TRUE(rewrite.has_tag("all"));
     EXPECT_TRUE(rewrite.has_tag(rewrite.name));
@@ -166,7 +166,7 @@ TEST_F(PipelineTest, ChangedTypesAreFailures) {
   EXPECT_EQ(sum.input(0), graph.inputs()[0]);
 }
 
-// It said nothing about overwriting when it was registered.
+// It was not registered as a pass that overwrites.
 TEST_F(PipelineTest, OverwritingTooEarlyIsAFailure) {
   const auto overwrite = [](FunctionGraph& graph) {
     const Apply node = graph.outputs()[0].owner();
@@ -184,7 +184,7 @@ TEST_F(PipelineTest, OverwritingTooEarlyIsAFailure) {
   selection.add(failing(overwrite, 49.5));
   rewrite_graph(graph, none, {.selection = selection});
   EXPECT_EQ(graph.overwritten_count(), 1u);
-  // Where that is wrong it is a failure at any position.
+  // If this breaks a Feature, it is a failure at any position.
   FunctionGraph guarded({x, y}, {x + y});
   for (const Variable& v : guarded.inputs()) guarded.protect(v);
   expect_error<InconsistencyError>([&] { rewrite_graph(guarded, none, {.selection = selection}); },
@@ -210,7 +210,7 @@ TEST_F(PipelineTest, FeaturesFollowFromTheirPositionOn) {
     FunctionGraph graph({x, y}, {x + y});
     rewrite_graph(graph, none, {.selection = selection});
     EXPECT_EQ(feature->changes, position <= 2 ? 1 : 0);
-    // It stays.
+    // This edit stays.
     graph.replace(graph.outputs()[0], graph.inputs()[0] * graph.inputs()[1], "later");
     EXPECT_EQ(feature->changes, position <= 2 ? 2 : 1);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random expressions of what the passes look for: exact() keeps every bit for special numbers, and
-// FastRun the values of ordinary ones.
+// Random expressions made of patterns of the passes: exact() keeps every bit for special numbers,
+// and FastRun keeps the values of ordinary ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace {
 
 using testing::Agreement;
 
-// One random expression over two vectors or matrices and their complex kin.
+// One random expression over two vectors or matrices and their complex counterparts.
 class Expression {
  public:
-  /// With jumps, rounding may change a value by much.
+  /// `has_jumps`: rounding may change a value by much.
   Expression(unsigned seed, bool is_matrix, bool has_jumps)
       : random_(seed), is_matrix_(is_matrix), has_jumps_(has_jumps) {
     const Extents shape = is_matrix ? Extents{4, 6} : Extents{kUnknown};
@@ -53,7 +53,7 @@ class Expression {
     constexpr double kNumbers[] = {1, -1, 0.0, -0.0, 2, 0.5, 4, -0.25, 3, 0.1};
     return kNumbers[pick(static_cast<int>(std::size(kNumbers)))];
   }
-  // Powers, and what divides, of numbers that are not 0.
+  // Exponents and divisors that are not 0.
   double exponent() {
     constexpr double kNumbers[] = {1, 2, 3, -1, 0.5, 4};
     return kNumbers[pick(static_cast<int>(std::size(kNumbers)))];
@@ -136,7 +136,7 @@ Tensor value_of(const Variable& v, const Mode& mode, Agreement agreement) {
   return result;
 }
 
-// Where the naive value is an ordinary number, the other one is nearly the same.
+// Is the other value close wherever the naive one is an ordinary number?
 bool is_close_where_ordinary(const Tensor& got, const Tensor& naive) {
   const auto x = got.to(DType::complex128).to_vector<std::complex<double>>();
   const auto y = naive.to(DType::complex128).to_vector<std::complex<double>>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes that reorder arithmetic: what they find, what only looks like it, and the values.
+// Passes that reorder arithmetic: graphs that they rewrite, similar graphs that they must not, and
+// values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ struct ReorderingRewriteTest : ::testing::Test {
   static void alone(const std::string& pass, const std::vector<Variable>& values) {
     for (const Variable& v : values) expect_left_alone(pass, v);
   }
-  // What FastRun gives for one number.
+  // The result of FastRun for one number.
   static double at(const Variable& x, const Variable& v, double value) {
     return function({x}, v)(Tensor::from<double>({value})).tensor().at<double>({0});
   }
@@ -100,7 +101,7 @@ TEST_F(ReorderingRewriteTest, StabilizeDoesNotOverflowOrLoseDigits) {
   EXPECT_EQ(at(x, ops::exp(x) / (1.0 + ops::exp(x)), 1000), 1);
 }
 
-// Lengths that only a call knows, 0 among them.
+// Lengths known only at a call, including 0.
 TEST_F(ReorderingRewriteTest, StabilizeFindsLogSumExpOfAnyLength) {
   const Variable u = dmatrix("u");
   const Tensor big = Tensor::from<double>({1000, 1001, 999}), none = Tensor::zeros({0});
@@ -141,7 +142,7 @@ TEST_F(ReorderingRewriteTest, TransposedProductsAreWrittenThatWay) {
   EXPECT_EQ(steps(q + s * ops::dot(m, n).T()), one);
   EXPECT_EQ(steps(q - ops::dot(m, n).T()), one);
   EXPECT_EQ(steps(dmatrix("z") + s * ops::dot(r, dmatrix("t")).T()), one);
-  // The product itself is read, too: one product, of which the transpose is a view.
+  // The product itself is also used: one product, and its transpose as a view.
   const Variable product = ops::dot(m, n);
   const auto both = testing::ops_in({m, n}, {product, product.T() * 2.0}, "FastRun");
   EXPECT_EQ(std::count(both.begin(), both.end(), "Contract"), 1);
@@ -256,7 +257,7 @@ TEST_F(ReorderingRewriteTest, LinearIdentities) {
            {"Mul"}},
           {"two numbers", x * 2.0 * 3.0, {"Mul", "Mul"}},
           {"two diagonals", m * row * other, {"Mul", "Mul"}}});
-  // Constants of 12 and of 24 elements, whose product has 8 or 9.
+  // Constants of 12 and of 24 elements; their product has 8 or 9.
   const auto matrix = [](Extents extents, std::uint64_t seed) {
     return constant(Tensor::random_normal(std::move(extents), DType::complex128, {seed}));
   };
@@ -308,7 +309,7 @@ TEST_F(ReorderingRewriteTest, CollectTermsKeepsWhatIsReadElsewhere) {
   }
 }
 
-// Deeper than any stack.
+// Deeper than any stack could hold.
 TEST_F(ReorderingRewriteTest, LongSumsAreNoDanger) {
   Variable v = x;
   for (int k = 0; k < 30'000; ++k) v = v + (k % 2 == 0 ? y : x);

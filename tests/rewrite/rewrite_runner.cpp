@@ -140,7 +140,7 @@ Tensor values_for(const Variable& input, Agreement agreement, int seed) {
   const index_t n = element_count(extents);
   std::vector<std::complex<double>> elements;
   for (index_t i = 0; i < n; ++i) {
-    // Two inputs run through all pairs.
+    // Two inputs together take all pairs.
     const index_t k = seed % 2 == 0 ? i % kSpecialCount : i / kSpecialCount % kSpecialCount;
     const auto& list = agreement == Agreement::bits ? kSpecial : kOrdinary;
     const double re = list[static_cast<std::size_t>(k)];

@@ -69,8 +69,8 @@ TEST_F(RewriteTest, ConstantsAreComparedByTheirBytes) {
   EXPECT_TRUE(merged(std::nan(""), std::nan("")));
 }
 
-// Two equal values of which one is overwritten are one value if the order allows it; two that are
-// both overwritten are never tried.
+// Two equal values, one of them overwritten, are merged if the order allows it; two that are both
+// overwritten are never tried.
 TEST_F(RewriteTest, DestroyedDuplicatesAreMergedWhenValidationAllows) {
   const auto overwritten = [](const Variable& v) {
     const Variable inputs[] = {v};
@@ -86,7 +86,7 @@ TEST_F(RewriteTest, DestroyedDuplicatesAreMergedWhenValidationAllows) {
   EXPECT_TRUE(one.consistent());
   EXPECT_EQ(one.node_count(), 3u);
   FunctionGraph output = graph_of({x}, {overwritten(ops::sin(x)), ops::sin(x)});
-  EXPECT_EQ(merge_duplicates(output, none), 0);  // an output is not overwritten
+  EXPECT_EQ(merge_duplicates(output, none), 0);  // an output cannot be overwritten
   EXPECT_EQ(output.node_count(), 3u);
   FunctionGraph both = graph_of({x}, {overwritten(ops::sin(x)), overwritten(ops::sin(x))});
   std::vector<std::string> lines;
@@ -163,7 +163,7 @@ TEST_F(RewriteTest, WhatIsFusedTogetherIsOneReplacement) {
   int replacements = 0;
   graph.set_trace([&](const std::string&) { ++replacements; });
   const int fused = fuse_elementwise(graph, none);
-  // The registers of one step do not suffice for all.
+  // One step does not have enough registers for all.
   EXPECT_GT(graph.node_count(), 1u);
   EXPECT_EQ(graph.node_count(), 40u - static_cast<std::size_t>(fused));
   EXPECT_EQ(replacements, static_cast<int>(graph.node_count()));
@@ -192,9 +192,9 @@ TEST_F(RewriteTest, ResultsStayApartWhereThatIsBetterOrNecessary) {
   const Variable row = make_input({DType::complex64, {1, 6}, {}}, "row");
   const Variable p = ops::fft(x, {0}), q = ops::fft(y, {0}), t = x * y;
   for (const std::vector<Variable>& results :
-       {std::vector{x + row, y + row},  // they share what is broadcast
+       {std::vector{x + row, y + row},  // they share the broadcast operand
         {x + row, row * 2.0},           // other extents
-        {ops::eq(p, x), q * x},         // p, which holds no truth values, would have to wait
+        {ops::eq(p, x), q * x},         // p, which has no truth values, would have to wait
         {t, ops::fft(t, {0}) + x},      // through the transform
         {ops::fft(x, {0}), ops::fft(x, {1})}}) {
     FunctionGraph graph = graph_of({x, y, row}, results);
@@ -222,7 +222,7 @@ TEST_F(RewriteTest, SeveralResultsOverwriteSeveralInputs) {
   EXPECT_EQ(overwritten_inputs(lent.outputs()[0].owner()), (std::set<int>{0, 1}));
 }
 
-// What is prepared for running a step is found by its program.
+// Kernels prepared for a step are shared by program.
 TEST_F(RewriteTest, StepsThatComputeTheSameShareOneOp) {
   const Variable z = make_input(x.type(), "z"), r = dmatrix("r"), s = dmatrix("s");
   const auto chain = [](const Variable& a, const Variable& b) { return ops::exp(a * b) + a; };

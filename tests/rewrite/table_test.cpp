@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/rewriting.md lists the passes that there are. With PALIMPSEST_WRITE_DOCS set the table in
-// that page is written instead.
+// docs/rewriting.md lists all passes. With PALIMPSEST_WRITE_DOCS set the table in that page is
+// written instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -128,7 +128,7 @@ TEST(Filter, FloatingNumberForFloat32DependsOnAllowDowncastAndTheDefaultFloat) {
   const ConfigScope scope({.default_float = DType::float32});
   EXPECT_EQ(filtered(type, 0.1).item<float>(), 0.1f);
   expect_error<DTypeError>([&] { filtered(type, 0.1, {.allow_downcast = false}); }, "0.1");
-  expect_error<DTypeError>([&] { filtered(type, 16777217); }, "16777217");  // no floating number
+  expect_error<DTypeError>([&] { filtered(type, 16777217); }, "16777217");  // not exact as float32
 }
 
 TEST(Filter, WrongRankOrExtentIsAShapeErrorWithBothShapes) {

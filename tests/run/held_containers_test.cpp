@@ -35,8 +35,8 @@ struct HeldContainersTest : ::testing::Test {
   SharedVariable c = shared(Tensor::ones({2}), {.name = "c"});
 };
 
-// Of a, b, c another thread is writing b when the process is forked: in the child b is lost, and
-// the others can be written as before.
+// Another thread writes b of a, b, c while the process is forked: in the child b is lost, and the
+// others can be written.
 TEST_F(HeldContainersTest, AreGivenBackIfOneOfThemWasLost) {
   std::promise<void> is_writing, may_end;
   std::thread writer([&] {

@@ -23,7 +23,7 @@ void check() {
   if (checks_left.fetch_sub(1) <= 0) throw Stopped();
 }
 
-/// The check that throws when it has been called so many times more.
+/// An interrupt check that throws after this many calls.
 class InterruptAfter {
  public:
   explicit InterruptAfter(int checks) {
@@ -33,7 +33,7 @@ class InterruptAfter {
   ~InterruptAfter() { set_interrupt_check(nullptr); }
 };
 
-// Three steps, none of which can be fused with another, and an update.
+// Three steps that cannot be fused, and an update.
 struct Calls {
   Variable x = dmatrix("x");
   SharedVariable s = shared(Tensor::zeros({3, 3}));

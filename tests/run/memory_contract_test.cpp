@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may share memory with whom after a call. Storages and addresses, not only values.
+// Sharing of memory after a call. Checks Storages and addresses, not only values.
 #include <gtest/gtest.h>
 
 #include "palimpsest/compile/function.hpp"
@@ -139,7 +139,7 @@ TEST_F(OutputTable, ComputedResultIsOwnedByTheCaller) {
   const Tensor first = f(vector_of({1}))[0], second = f(vector_of({2}))[0];
   EXPECT_FALSE(shares_storage(first, second));
   EXPECT_EQ(first.item<double>(), 2.0);
-  EXPECT_EQ(first.storage().use_count(), 1u);  // nobody else has it
+  EXPECT_EQ(first.storage().use_count(), 1u);  // no other owner
   EXPECT_FALSE(first.is_shared());
 }
 
@@ -357,7 +357,7 @@ TEST_F(OutputTable, BorrowNeverChangesAResult) {
   }
 }
 
-// Every statement holds for each device.
+// The rules hold for each device.
 TEST_F(OutputTable, ContractHoldsOnAnotherDevice) {
   const Device device = Device::parse("cpu:1");
   const Variable v = make_input({DType::float64, {kUnknown}, device}, "v");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments, destinations and values of shared variables that overlap what a call writes.
+// Arguments, destinations and values of shared variables that overlap memory written by a call.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -184,7 +184,7 @@ TEST(CallInto, DestinationsThatOverlapAreRefusedBeforeAnythingIsWritten) {
   EXPECT_EQ(values(s.get_value()), Numbers(4, 1.0));
   outs[1] = Tensor::from_blob(outs[0].raw_mutable_data(), DType::float64, {4}, {1}, {}, true);
   expect_error<AliasError>([&] { f.call_into(outs, a); }, "overlaps destination 1");
-  // Woven into one another they have nothing in common.
+  // Interleaved views are disjoint.
   outs = {buffer(slice(0, {}, 2)), buffer(slice(1, {}, 2))};
   f.call_into(outs, a);
   EXPECT_EQ(values(buffer), (Numbers{2, 2, 3, 4, 4, 6, 5, 8}));
@@ -198,7 +198,7 @@ TEST_P(InEveryMode, ContainerGetsItsUpdateAndADestinationInsideItTheResult) {
   f.call_into(inside, vector_of({1, 2, 1, 1}));
   EXPECT_EQ(values(inside), (Numbers{1, 1, 2, 1}));
   EXPECT_EQ(values(s.get_value()), (Numbers{2, 4, 4, 5}));
-  // Part of it; exchanged buffers.
+  // A part of it; exchanged buffers.
   const Function swap =
       function({x}, x * 2.0, {.updates = {{s, t.var()}, {t, s.var()}}, .mode = mode()});
   Tensor part = s.get_value({.borrow = true})(slice(1, 3));
@@ -206,7 +206,7 @@ TEST_P(InEveryMode, ContainerGetsItsUpdateAndADestinationInsideItTheResult) {
   EXPECT_EQ(values(part), (Numbers{20, 40}));
   EXPECT_EQ(values(s.get_value()), (Numbers{5, 6, 7, 8}));
   EXPECT_EQ(values(t.get_value()), (Numbers{2, 4, 4, 5}));
-  // A container that is only read shows what is written into it.
+  // A container that is only read may be a destination.
   const Function read = function({}, {s.var() + 1.0, ops::cumsum(s.var(), 0)}, {.mode = mode()});
   std::vector<Tensor> outs{s.get_value({.borrow = true})(slice({}, {}, -1)), Tensor::zeros({4})};
   read.call_into(outs);

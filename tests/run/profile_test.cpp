@@ -132,7 +132,7 @@ TEST_F(ProfileTest, StepsInsideOfLoopsAreListed) {
     EXPECT_NE(profile.summary().find("Loop > Loop"), std::string::npos) << profile.summary();
     EXPECT_TRUE(profile.seconds_by_class().contains("CumSumInPlace")) << profile.summary();
     EXPECT_TRUE(profile.seconds_by_class().contains("Roll")) << profile.summary();
-    // A loop's own seconds are what it takes beside the steps of its body.
+    // The own seconds of a loop exclude the steps of its body.
     EXPECT_NEAR(total, profile.step_seconds, 1e-9);
     EXPECT_LE(total, profile.call_seconds);
   }

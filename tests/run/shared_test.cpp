@@ -21,7 +21,7 @@ using V = std::vector<double>;
 const void* address(const SharedVariable& s) { return s.get_value({.borrow = true}).raw_data(); }
 double first(const Tensor& t) { return t.at<double>({0}); }
 
-// Memory of somebody else who may write it, such as a NumPy array.
+// Foreign memory that others may write, such as a NumPy array.
 Tensor foreign(std::vector<double>& memory, bool writable = true) {
   return Tensor::from_blob(memory.data(), DType::float64, {static_cast<index_t>(memory.size())},
                            {1}, {}, writable);
@@ -41,7 +41,7 @@ TEST(SharedVariable, BorrowsATensorOnlyWhenAsked) {
   EXPECT_EQ(first(lent.get_value()), 2.0);
   EXPECT_TRUE(shares_storage(lent.container().value(), ones));
   EXPECT_EQ(address(lent), ones.raw_data());
-  // A second variable that borrows the same tensor gets a Storage of its own.
+  // A second variable that borrows the same tensor gets a separate Storage.
   EXPECT_FALSE(shares_storage(second.container().value(), ones));
   EXPECT_EQ(first(second.get_value()), 1.0);
 }
@@ -128,7 +128,7 @@ TEST(SharedVariable, AValueOfOtherExtentsNeedsAnOpenShape) {
   EXPECT_EQ(open.get_value().shape(), Extents{3});
 }
 
-// What extents a computed value has may be known only when a function runs.
+// The extents of a computed value may be known only when a function runs.
 TEST(SharedVariable, AnUpdateOfOtherExtentsFailsBeforeAnythingRuns) {
   SharedVariable s = shared(Tensor::ones({3}), {.name = "s"});
   const Variable x = dvector("x");
@@ -158,7 +158,7 @@ TEST(SharedVariable, AnUpdateOfOtherExtentsFailsBeforeAnythingRuns) {
         function({}, {}, {.updates = {{s, constant(V(4))}}});
       },
       "expected float64 (3,)");
-  // What stands for a shared variable has its extents as well.
+  // A replacement of a shared variable has its extents as well.
   const Function g = function({x}, s + 1.0, {.givens = {{s, x}}});
   EXPECT_EQ(g({1.0, 2.0, 3.0}).tensor().shape(), Extents{3});
   expect_error<ShapeError>([&] { g({1.0, 2.0}); }, "the value of 's'. Try shared");
@@ -285,7 +285,7 @@ TEST(SharedVariable, SetValueDropsTheOldBufferAndNeverWritesIt) {
   EXPECT_EQ(first(s.get_value()), 3.0);
 }
 
-// The end of a value runs what its owner wants, which may use the variable again.
+// The destructor of a value runs its owner's code, which may use the variable again.
 TEST(SharedVariable, IsFreeAgainWhenAnOldValueEnds) {
   const auto replace = {
       +[](SharedVariable& s) { s.set_value(Tensor::zeros({2})); },
@@ -490,7 +490,7 @@ TEST(SharedVariable, DefaultUpdatesInALongCircleKeepNothingAlive) {
   EXPECT_TRUE(first.expired());
 }
 
-// Following each use of the variable by itself would take 3^n steps for n of them in a row.
+// Following each use of the variable separately would take 3^n steps for n uses in sequence.
 TEST(SharedVariable, DefaultUpdatesMayReadOneVariableOften) {
   SharedVariable a = shared(Tensor::ones({2})), b = shared(Tensor::ones({2}));
   a.set_default_update(a.var() * a.var() + a.var());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of several threads behave as if executed one after the other.
+// Calls from several threads behave as if executed in sequence.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct ThreadTest : ::testing::Test {
   Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
 };
 
-// Every call takes the next number; each number is taken once, and both elements agree.
+// Every call takes the next number; each number is taken once, and both elements are equal.
 TEST_F(ThreadTest, UpdatesAreSerialized) {
   constexpr int kCalls = 200;
   SharedVariable s = shared(vector_of({0, 0}));
@@ -62,8 +62,8 @@ TEST_F(ThreadTest, UpdatesAreSerialized) {
   EXPECT_EQ(s.get_value().at<double>({0}), kThreads * kCalls);
 }
 
-// Functions that update several containers in different orders, with readers and set_value in
-// between: a + b stays 0 in every state that anybody sees.
+// Functions that update several containers in different orders, with readers and set_value between
+// them: a + b is 0 in every visible state.
 TEST_F(ThreadTest, SeveralContainersChangeTogether) {
   SharedVariable a = shared(vector_of({0})), b = shared(vector_of({0}));
   const Function up = function({x}, {}, {.updates = {{a, a.var() + x}, {b, b.var() - x}}});
@@ -95,7 +95,7 @@ TEST_F(ThreadTest, SeveralContainersChangeTogether) {
   EXPECT_FALSE(shares_storage(a.container().value(), b.container().value()));
 }
 
-// A borrowed result stays what it is until the same thread calls again.
+// A borrowed result is unchanged until the same thread calls again.
 TEST_F(ThreadTest, BorrowedResultsOfDifferentThreadsAreApart) {
   const Function f = function({x}, {Out(x * 2.0, {.borrow = true})});
   std::atomic<int> wrong{0};
@@ -122,7 +122,7 @@ TEST_F(ThreadTest, ConfigLimitsTheThreadsOfACall) {
     return seen;
   };
   EXPECT_EQ(threads_of(1), 1);
-  // More threads than the machine has processors are not granted.
+  // Requests for more threads than the machine has processors are limited.
   const auto most = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
   EXPECT_EQ(threads_of(3), std::min(3, most));
   EXPECT_EQ(threads_of({}), compute_libraries().threads);
@@ -140,7 +140,7 @@ TEST_F(ThreadTest, ManySignaturesArePlannedAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A call that only reads holds no container while it runs: another thread may set it meanwhile.
+// A call that only reads does not lock a container while it runs: another thread may set it.
 TEST_F(ThreadTest, ReaderDoesNotKeepAWriterWaiting) {
   SharedVariable s = shared(vector_of({1}));
   std::mutex mutex;
@@ -163,7 +163,7 @@ TEST_F(ThreadTest, ReaderDoesNotKeepAWriterWaiting) {
                                     s.var()});
   std::thread reader([&] { EXPECT_EQ(f(vector_of({0}))[0].item<double>(), 1.0); });
   wait_for(1);
-  s.set_value(vector_of({5}));  // while the reader is inside of its step
+  s.set_value(vector_of({5}));  // while the reader is in its step
   reach(2);
   reader.join();
   EXPECT_EQ(s.get_value().item<double>(), 5.0);

@@ -21,7 +21,7 @@ using testing::hooked;
 using testing::values;
 using testing::vector_of;
 
-// The state of some containers: Storages, addresses, elements and versions.
+// A snapshot of some containers: Storages, addresses, elements and versions.
 class State {
  public:
   explicit State(std::vector<SharedVariable> of) : of_(std::move(of)) {
@@ -119,7 +119,7 @@ TEST_F(TransactionTest, IndexOutOfRangeLeavesEveryContainer) {
   EXPECT_EQ(values(a.get_value()), (std::vector<double>{2, 3}));
 }
 
-// Functions whose calls allocate in every way there is.
+// Functions whose calls allocate in all possible places.
 struct Case {
   std::string name;
   Function f;
@@ -180,7 +180,7 @@ TEST_F(TransactionTest, FailureOfAnyAllocationLeavesEveryContainerAndTheNextCall
 }
 
 TEST_F(TransactionTest, NothingIsAllocatedOnceTheStepsRun) {
-  // The last step is the hook; what a call allocates after it would be seen here.
+  // The last step is the hook, so later allocations of the call would be counted here.
   const MemoryScope scope;
   std::uint64_t at_last_step = 0;
   const Variable last = hooked(x + a.var(), [&] { at_last_step = scope.calls(); });

@@ -73,7 +73,7 @@ std::vector<OpSample> blocks_to_array_samples() {
   return result;
 }
 
-// Starts of periodic filters, on both sides of 0 and beyond the line.
+// Starts of periodic filters: negative, positive and beyond the line.
 std::vector<OpSample> with_starts(bool adjoint) {
   std::vector<OpSample> result;
   for (const StencilCase& c : stencil_cases()) {

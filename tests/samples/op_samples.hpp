@@ -11,16 +11,16 @@
 #include "palimpsest/graph/variable.hpp"
 #include "support/refusal.hpp"
 
-// Applications of every op on small inputs, for the laws that all ops obey.
+// Applications of every op on small inputs, for the contract tests.
 namespace palimpsest::ops {
 
 /// One application of an op.
 struct OpSample {
   std::string name;
   std::vector<Tensor> inputs;
-  /// Returns an output of the op that the sample is about, applied to these inputs.
+  /// Returns the output of the sample's op, applied to these inputs.
   std::function<Variable(std::span<const Variable>)> build;
-  /// The value of that output for the inputs, by a plain loop; null: tests/ops/ looks at values.
+  /// The value of the output by a plain loop; null: values are tested in tests/ops/.
   std::function<Tensor(std::span<const Tensor>)> expected = {};
 };
 
@@ -37,7 +37,7 @@ std::vector<OpEntry> op_samples();
 std::vector<testing::Refusal> op_refusals();
 
 /// Numbers between 0.2 and 0.9 (both parts, if complex), where every scalar function is smooth; for
-/// integers 1, 2, 3 and so on modulo 7, less 2; for bools every third is true.
+/// integers 1, 2, 3, ... modulo 7, minus 2; for bools every third is true.
 Tensor sample_values(Extents shape, DType dtype, std::uint64_t seed = 1);
 
 using Vars = std::span<const Variable>;

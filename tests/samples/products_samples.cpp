@@ -161,7 +161,7 @@ std::vector<OpSample> svd_samples() {
 
 namespace {
 
-// 4 rows of 2, 0, 3 and 1 values in 5 columns, one of which is met twice in a row.
+// 4 rows of 2, 0, 3 and 1 values in 5 columns; one column occurs twice in a row.
 std::vector<OpSample> sparse_samples(bool adjoint) {
   std::vector<OpSample> result;
   const Tensor column = Tensor::from<index_t>({4, 0, 2, 2, 1, 3}),

@@ -103,7 +103,7 @@ std::vector<OpSample> elementwise_sums_samples() {
   return result;
 }
 
-// x + 2 y, kept, and x - y, of which a filter is added to z; with sums of all.
+// x + 2 y, stored, and x - y, whose filtered values are added to z; with sums of all.
 std::vector<OpSample> joined_passes_samples() {
   std::vector<OpSample> result;
   using Kind = SumOfOutputs::Kind;
@@ -208,7 +208,8 @@ std::vector<OpSample> fft_samples() {
   return result;
 }
 
-// Of lines of n real elements along an axis; built as such, since the extent may be unknown.
+// Lines of n real elements along an axis. The op is built directly, since the extent may be
+// unknown.
 OpSample real_fft_sample(const Extents& extents, std::size_t axis, index_t n, FftScale scale,
                          DType dtype) {
   const auto op = std::make_shared<RealFft>(RealFftParameters{axis, n, scale}, is_complex(dtype));

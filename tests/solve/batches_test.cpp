@@ -28,7 +28,8 @@ Tensor random(Extents shape, std::uint64_t stream, DType dtype = DType::complex1
 }
 TensorType type_of(const Tensor& t) { return {t.dtype(), t.shape(), t.device()}; }
 
-// Maps of 4 coils on S x T images of N points, cut along S and T, times weights that are not.
+// Maps of 4 coils on S x T images of N points, which can be cut along S and T, times weights that
+// cannot.
 struct Sample {
   NamedLinop A = Dense(random({4, kS, kT, kN}, 1), "C S T N,S T N->C S T N") *
                  Diagonal(Tensor::linspace(1.0, 2.0, kN), "S T N");
@@ -75,7 +76,7 @@ TEST(SolveInBatches, PartsGiveWhatTheWholeGives) {
   }
 }
 
-// The first dimension is cut down to single elements before the second is cut at all.
+// The first dimension is cut down to single elements before the second is cut.
 TEST(SolveInBatches, TakesTheLargestPartThatFits) {
   const Sample sample;
   const SolverType& type = *find_solver("cgls");
@@ -130,7 +131,7 @@ TEST(SolveInBatches, ASinkTakesEachResult) {
   EXPECT_EQ(result.all.applications.at("A"), 6 * result.runs);
 }
 
-// Dimensions that are not the first, a start, the budget of the config, and an end on the way.
+// Dimensions that are not the first, a start value, the budget of the config, and an early end.
 TEST(SolveInBatches, StartsAndEndsAsOneRun) {
   const NamedLinop A =
       Dense(random({kN, kN, kS}, 3, DType::float64), "M N S,N S->M S").N() + Identity("N S");
@@ -161,7 +162,7 @@ TEST(SolveInBatches, StartsAndEndsAsOneRun) {
   EXPECT_EQ(cancelled.all.batch_status[0], Status::max_iterations);
   EXPECT_EQ(cancelled.all.batch_status[static_cast<std::size_t>(size)], Status::cancelled);
   EXPECT_EQ(cancelled.all.batch_iterations[static_cast<std::size_t>(size)], 2);
-  // What did not run any more stays at its start.
+  // Parts that did not run keep their start value.
   if (result.runs > 2) {
     EXPECT_TRUE(equal(cancelled.all.x.narrow(1, 2 * size, 1), x0.narrow(1, 2 * size, 1)));
   }

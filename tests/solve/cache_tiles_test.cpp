@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solvers on operators that are cut for the caches, where the machine has the usual ones.
+// Solvers on operators that are cut for caches, if the machine has caches of the usual sizes.
 #include <gtest/gtest.h>
 
 #include <cstring>

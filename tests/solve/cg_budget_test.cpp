@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conjugate gradients on a number of bytes: 3-D SENSE, 48^3, 6 coils, maps in memory or in a file.
+// Conjugate gradients within a budget: 3-D SENSE, 48^3, 6 coils, maps in memory or in a file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -62,7 +62,7 @@ TEST_F(CgBudget, EveryBudgetIsKeptAndTheImageStays) {
     smallest = std::stoll(text.substr(text.find(before) + before.size()));
   }
   ASSERT_GT(smallest, 0);
-  // State, sum, one coil and what its transform needs beside maps and weights.
+  // State, sum, one coil and the workspace of its transform, besides maps and weights.
   EXPECT_LE(smallest, operator_bytes(A) + 8 * kVolumeBytes);
   EXPECT_LT(smallest, whole.total_bytes());
   for (const index_t budget :
@@ -76,8 +76,8 @@ TEST_F(CgBudget, EveryBudgetIsKeptAndTheImageStays) {
   }
 }
 
-// One object plans, compiles and runs: a run compiles nothing, with another value of the maps
-// either.
+// One object plans, compiles and runs: a run compiles nothing, not even with another value of the
+// maps.
 TEST_F(CgBudget, APlannedSolveRunsAgainAndAgainWithoutCompiling) {
   int graphs = 0;
   const NamedLinop counted = SimpleLinop({.fn =
@@ -107,7 +107,7 @@ TEST_F(CgBudget, APlannedSolveRunsAgainAndAgainWithoutCompiling) {
   EXPECT_EQ(graphs, planned);
   EXPECT_GT(difference(other, first), 1e-2);
   EXPECT_TRUE(equal(other, conjugate_gradients(A, b, with(budget)).x));
-  // Between runs nothing is held but what the caller has.
+  // Between runs only the caller's data are held.
   EXPECT_EQ(scope.live_bytes(), 3 * b.nbytes() + maps.nbytes());
 }
 

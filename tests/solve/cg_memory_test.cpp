@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the solver allocates: what it announced, and nothing after the first iteration.
+// Allocations of the solver: the announced bytes, and none after the first iteration.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -71,7 +71,7 @@ TEST_P(CgMemory, PlannedPeakIsTheMeasuredOne) {
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
   EXPECT_EQ(result.iterations, 6);
   EXPECT_EQ(plan.peak_bytes, plan.state_bytes + std::max(plan.setup_bytes, plan.step_bytes));
-  // Only the iterate stays.
+  // Only the iterate remains.
   EXPECT_EQ(scope.live_bytes(), result.x.nbytes());
 }
 
@@ -87,11 +87,11 @@ TEST_P(CgMemory, NothingIsAllocatedAfterTheFirstIteration) {
     allocations[k] = Allocator::of({}).stats().calls;
     return true;
   };
-  // Another thread takes memory for itself when it is first given work, which may be late.
+  // Another thread allocates memory when it first gets work, which may be late.
   const ConfigScope alone({.threads = 1});
   conjugate_gradients(A, b, c.options);
   EXPECT_EQ(allocations[6], allocations[1]);
-  // A refreshing iteration sets its own function up when it runs for the first time.
+  // The function of a refreshing iteration is set up when it runs first.
   const std::size_t first = c.options.refresh > 0 ? 2 : 1;
   if (testing::kKeepsHandles) {
     EXPECT_EQ(mallocs[6] - mallocs[first], 0u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results do not depend on the units of the right-hand side, and rounding is convergence.
+// Results do not depend on the units of the right-hand side, and a residual at rounding level is
+// convergence.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +53,7 @@ struct Units {
 
 class CgUnits : public ::testing::TestWithParam<Units> {};
 
-// With x0, a preconditioner and refreshing too: the same iterations, residuals and image.
+// Also with x0, a preconditioner and refreshing: the same iterations, residuals and image.
 TEST_P(CgUnits, DoNotMatter) {
   const auto& [dtype, factors, tolerance, rounding] = GetParam();
   const NamedLinop A = positive(dtype, 24);
@@ -135,7 +136,8 @@ TEST(CgUnits, ASolutionBeyondTheRangeIsDivergence) {
   EXPECT_EQ(conjugate_gradients(A, b).status, Status::diverged);
 }
 
-// Each went on until its numbers underflowed, which looked like divergence or breakdown.
+// Previously each continued until its numbers underflowed, which looked like divergence or
+// breakdown.
 TEST(CgRounding, IsConvergence) {
   for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
     const NamedLinop A = positive(dtype, 30);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that was broken off continues bit for bit.
+// An interrupted run continues bit for bit.
 #include "palimpsest/solve/frame/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Checkpoints : public ::testing::Test {
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // A run that ends without a word after iteration k.
+  // A run that ends without notice after iteration k.
   void kill_after(int k, CgOptions options) const {
     options.checkpoint = {.path = path(), .every_iterations = 1};
     options.callback = [k](const SolveInfo& info) {
@@ -71,7 +71,7 @@ TEST_F(Checkpoints, ContinueBitForBit) {
   }
 }
 
-// A run of few iterations goes on to more, unless its iterates depend on how many there are.
+// A run of few iterations continues to more, unless its iterates depend on their number.
 TEST_F(Checkpoints, OfProximalMethodsGoOnToMoreIterations) {
   const auto run = [&](auto solve) {
     solve(ProximalOptions{.tolerance = 0,
@@ -157,7 +157,7 @@ TEST_F(Checkpoints, RefuseWhatDoesNotFit) {
   expect_misfit(A_, b_, "refresh");
 }
 
-// Proximal functions are part of the problem: their weights, their types, and to the last bit.
+// Proximal functions are part of the problem: weights and types are compared bit for bit.
 TEST_F(Checkpoints, RefuseOtherFunctionsAndNumbers) {
   const auto run = [&](const Prox& h, double L, bool resumes) {
     ProximalOptions options{.tolerance = 0, .max_iterations = 3, .L = L};
@@ -201,7 +201,7 @@ TEST_F(Checkpoints, RefuseDamagedAndForeignFiles) {
   for (std::size_t at = 0; at < bytes.size(); at += 97) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
-    // Padding between the parts of the file is not read.
+    // Padding between the parts of the file is ignored.
     try {
       EXPECT_EQ(solve_of(damaged), 9) << at;
     } catch (const FormatError& error) {

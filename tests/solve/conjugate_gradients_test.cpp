@@ -25,7 +25,7 @@ Tensor random(Extents shape, DType dtype, std::uint64_t stream = 0) {
   return Tensor::random_normal(std::move(shape), dtype, {9, stream});
 }
 
-// W^H W + I of a random W.
+// W^H W + I for a random W.
 NamedLinop positive(DType dtype, index_t n) {
   return Dense(random({n + 3, n}, dtype), "MN,N->M").N() + Identity("N");
 }
@@ -294,8 +294,8 @@ TEST(ConjugateGradients, WrongArgumentsAreRefused) {
   expect_error<DTypeError>([&] { solve({.x0 = Tensor::ones({4}, DType::complex128)}); }, "x0");
 }
 
-// Code for CgOptions as they were before other solvers had options too: all names, in their order,
-// and values by position.
+// Code written for CgOptions before other solvers had options: all names, in their order, and
+// values by position.
 TEST(ConjugateGradients, OptionsKeepTheirNamesAndTheirOrder) {
   const NamedLinop A = Diagonal(Tensor::linspace(1, 4, 4), "N");
   const Tensor b = Tensor::ones({4});
@@ -331,7 +331,7 @@ TEST(ConjugateGradients, OptionsKeepTheirNamesAndTheirOrder) {
   EXPECT_LE(smallest_cg_budget(A, {b.dtype(), b.shape(), b.device()}, named), plan.total_bytes());
 }
 
-// Twice its input; counts how often it runs.
+// Doubles its input; counts its runs.
 class Doubling final : public Op {
  public:
   static std::atomic<int> runs;
@@ -358,7 +358,7 @@ const LinopType kDoubling{.name = "test.Doubling",
                           }}};
 
 TEST(ConjugateGradients, CountsOfApplicationsAreExact) {
-  // Eight different eigenvalues, so that it does not end early.
+  // Eight different eigenvalues, so that the iteration does not end early.
   const NamedLinop A =
       Chain(make_linop(kDoubling, NamedShape("N")), Diagonal(Tensor::linspace(1, 8, 8), "N"));
   const Tensor b = Tensor::ones({8});

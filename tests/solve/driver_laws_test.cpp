@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every solver: it takes what it announced, allocates nothing after the first
-// iteration, continues from a checkpoint bit for bit, ends when it is told to, and gives the same
-// bits for any number of threads. A solver that is registered and not listed here fails a test.
+// The laws of every solver: it uses the announced bytes, allocates nothing after the first
+// iteration, continues from a checkpoint bit for bit, ends on request, and gives the same bits for
+// any number of threads. A solver that is registered and not listed here fails a test.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ class DriverLaws : public ::testing::TestWithParam<Sample> {
   static SolveOptions options(int iterations) {
     return {.tolerance = 0, .max_iterations = iterations};
   }
-  // Of the solvers that report no test of their own and go on.
+  // For solvers without a convergence test, which continue.
   SolveResult solved(DType dtype, const SolveOptions& with) const {
     return solve(type(), problem(dtype), data(dtype), with);
   }
@@ -71,7 +71,7 @@ TEST_P(DriverLaws, ThePlannedPeakIsTheMeasuredOne) {
 }
 
 TEST_P(DriverLaws, NothingIsAllocatedAfterTheFirstIterations) {
-  // Another thread takes memory for itself when it is first given work, which may be late.
+  // Another thread allocates memory when it first gets work, which may be late.
   const ConfigScope alone({.threads = 1});
   std::array<std::size_t, 11> mallocs{};
   std::array<std::uint64_t, 11> allocations{};
@@ -86,7 +86,7 @@ TEST_P(DriverLaws, NothingIsAllocatedAfterTheFirstIterations) {
   const auto last = static_cast<std::size_t>(result.iterations);
   ASSERT_GE(last, 4u);
   EXPECT_EQ(allocations[last], allocations[1]);
-  // A variant sets its own function up when it runs for the first time.
+  // The function of a variant is set up when it runs first.
   if (testing::kKeepsHandles && last > 5) {
     EXPECT_EQ(mallocs[last] - mallocs[5], 0u);
   }
@@ -187,7 +187,7 @@ TEST_P(DriverLaws, DataThatAreNotFiniteDiverge) {
   EXPECT_TRUE(equal(solve(type(), p, b, with).x, *with.x0));
 }
 
-// Writes NaN into the first parameter of an operator, which all that hold it then see.
+// Writes NaN into the first parameter of an operator; all operators that hold it see this.
 void spoil(const NamedLinop& A) {
   for (const auto& [name, p] : A.params()) {
     if (!p.present() || p.is_derived()) continue;
@@ -213,7 +213,7 @@ TEST_P(DriverLaws, AnOperatorThatTurnsToNaNLeavesTheLastFiniteIterate) {
   EXPECT_TRUE(equal(result.x, solved(DType::complex64, options(3)).x));
 }
 
-// How often an iteration applies each operator, and the setup: the table of docs/solvers.md.
+// How often an iteration and the setup apply each operator: the table of docs/solvers.md.
 std::map<std::string, std::int64_t> counts_of(const std::string& solver, const Problem& p,
                                               std::int64_t k) {
   std::map<std::string, std::int64_t> counts;
@@ -261,7 +261,7 @@ TEST_P(DriverLaws, AppliesWhatTheTableSays) {
   EXPECT_EQ(result.applications, counts_of(GetParam().solver, p, 7));
 }
 
-// Cut as far as it goes: what is announced is taken, and the iterates stay.
+// The smallest budget: the announced bytes are used, and the iterates are the same.
 TEST_P(DriverLaws, KeepsTheSmallestBudget) {
   if (GetParam().variant == "WithL" || GetParam().variant == "Damped") {
     GTEST_SKIP() << "cut as the solver without it";
@@ -278,15 +278,15 @@ TEST_P(DriverLaws, KeepsTheSmallestBudget) {
   const MemoryScope scope;
   const SolveResult cut = solve(type(), p, b, with);
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
-  // Shorter sums, other roundings; inner loops may end at another step.
+  // Shorter sums round differently; inner loops may end at another step.
   EXPECT_TRUE(allclose(cut.x, whole.x, 1e-3, 1e-3));
   with.budget_bytes = least - 1;
   testing::expect_error<BudgetError>([&] { plan_solve(type(), p, with); },
                                      "The state takes " + std::to_string(plan.state_bytes));
 }
 
-// b and x0 lie in one buffer, which is overwritten while the solve runs, as are the iterates that
-// the callback took; results are overwritten too, and given back as data.
+// b and x0 lie in one buffer, which is overwritten while the solve runs, as are the iterates given
+// to the callback. Results are overwritten too, and passed as data.
 TEST_P(DriverLaws, WritesOfTheCallerChangeNothing) {
   Problem p = problem(DType::complex64), resolved = p;
   resolved.resolve({}, false, type().name);
@@ -346,8 +346,8 @@ TEST_P(DriverLaws, ThreadsChangeNoBit) {
   }
 }
 
-// Samples whose elements can be solved alone. Step sizes that are found for the whole block are
-// other ones than those of an element: then the sample has to give them.
+// Samples whose elements can be solved separately. Step sizes found for the whole block differ from
+// those of an element, so the sample must give them.
 std::vector<Sample> batch_solver_samples() {
   std::vector<Sample> list = solver_samples();
   std::erase_if(list, [](const Sample& s) {
@@ -360,7 +360,7 @@ std::vector<Sample> batch_solver_samples() {
 
 class DriverBatchLaws : public DriverLaws {};
 
-// Slices that do not touch each other, solved at once and one by one.
+// Independent slices, solved at once and one by one.
 TEST_P(DriverBatchLaws, ABatchIsItsElements) {
   SolveOptions with = options(4);
   with.batch = "S";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver does for every solver, shown by conjugate gradients: how a run ends, batches,
-// counts.
+// Services of the driver for every solver, tested with conjugate gradients: how a run ends,
+// batches, counts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,7 +86,7 @@ TEST(Driver, CancelsBetweenIterations) {
   EXPECT_NE(conjugate_gradients(A, b, options).status, Status::cancelled);
 }
 
-// Whether a step has a guard is known once its graph is made, of a problem.
+// Whether a step has a guard is known once its graph is made for a problem.
 TEST(Driver, ASolverWithoutAGuardOrAStepIsRefused) {
   SolverType type{.name = "unguarded"};
   type.declare = [](const Problem& p, StateList& state) { state.add("x", p.x()); };
@@ -142,8 +142,8 @@ TEST(Driver, StepsOnRequest) {
   EXPECT_EQ(solver.finish().status, Status::stopped);
 }
 
-// Without names the shapes of a sampling, `..., (), ()` and `..., ()`, match: x is an image all the
-// same.
+// Without names, the shapes of a sampling, `..., (), ()` and `..., ()`, match; x is an image
+// nevertheless.
 TEST(Driver, XHasTheRankThatTheOperatorTakes) {
   Tensor mask = Tensor::zeros({3, 4}, DType::bool_);
   mask(slice(0, 2)).fill(true);
@@ -177,8 +177,8 @@ TEST(Driver, EachElementOfABatchEndsOnItsOwn) {
   }
 }
 
-// A batch in two dimensions whose axes are not in the order of the operator's, and elements that
-// break down, diverge or are zero beside those that converge.
+// A batch in two dimensions whose axes are not in the order of the operator's; some elements break
+// down, diverge or are zero, others converge.
 TEST(Driver, ABadElementLeavesTheOthersAlone) {
   Tensor weights = Tensor::linspace(1, 9, 36, DType::float64).reshape({6, 3, 2}).clone();
   Tensor b = random({6, 3, 2}, DType::float64, 1);
@@ -210,8 +210,7 @@ TEST(Driver, ABatchMustFallApart) {
                            "[conjugate_gradients] batch: N");
 }
 
-// Terms couple elements of a batch as A does: an operator that mixes them, and a function of them
-// all.
+// Terms can couple elements of a batch, like A: an operator that mixes them, or a function of all.
 TEST(Driver, ABatchMustFallApartInEveryTerm) {
   const NamedLinop A = Diagonal(Tensor::linspace(1, 3, 12).reshape({3, 4}), "S N");
   const Tensor b = Tensor::ones({3, 4});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small problems with known results, of every solver and proximal function: in all four dtypes, and
+// Small problems with known results for every solver and proximal function, in all four dtypes, and
 // with the same bits on 1, 2 and 4 threads.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ namespace {
 using Complex = std::complex<double>;
 using Values = std::vector<double>;
 
-// What an example gives: a vector, and numbers such as residuals, counts and values.
+// The result of an example: a vector, and numbers such as residuals, counts and values.
 struct Outcome {
   Tensor x;
   Values numbers = {};
@@ -45,7 +45,7 @@ struct Example {
   std::vector<Complex> x = {};
   Values numbers = {};
   bool takes_real = true, takes_complex = true;
-  double relative = 2e-6;  // bound of what is known to six digits; 3 digits: 6e-3
+  double relative = 2e-6;  // tolerance for values known to six digits; for 3 digits: 6e-3
   friend std::ostream& operator<<(std::ostream& stream, const Example& e) {
     return stream << e.name;
   }

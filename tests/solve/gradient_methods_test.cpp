@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ista, fista, pogm by the iterates of a small problem, and what all of them promise.
+// ista, fista, pogm: iterates of a small problem, and properties of all three.
 #include "palimpsest/solve/gradient_methods.hpp"
 
 #include <gtest/gtest.h>
@@ -124,11 +124,11 @@ TEST(GradientMethods, TheMeanIsThatOfTheLastIterates) {
     options.average = 3;
     const Tensor mean = (iterates[4] + iterates[5] + iterates[6]) / 3.0;
     EXPECT_TRUE(allclose(method(A, L1(0.3), b, options).x, mean, 1e-13, 1e-13));
-    options.average = 100;  // no more than there are
+    options.average = 100;  // limited to the number of iterates
     Tensor all = iterates[0];
     for (std::size_t k = 1; k < 7; ++k) all = all + iterates[k];
     EXPECT_TRUE(allclose(method(A, L1(0.3), b, options).x, all / 7.0, 1e-13, 1e-13));
-    // One that has converged before has x.
+    // A run that has converged before the averaging returns x.
     options = {.tolerance = 1e-3, .max_iterations = 5000};
     const Tensor x = method(A, L1(0.3), b, options).x;
     options.average = 2;
@@ -159,7 +159,7 @@ TEST(GradientMethods, AProblemNeedsNoNormalOperator) {
   }
 }
 
-// |A x - b|^2 / 2 + lambda |x|_1, by the operator itself.
+// A x - b|^2 / 2 + lambda |x|_1, computed by the operator.
 double objective_at(const NamedLinop& A, const Tensor& b, double lambda, const Tensor& x) {
   const double miss = norm(A(x) - b).item<double>();
   return miss * miss / 2 + L1(lambda).value(x);
@@ -196,7 +196,7 @@ TEST_F(Ill, MonotoneStepsNeverRaiseTheObjective) {
     const SolveResult best = fista(A, h, b, {.tolerance = 1e-13, .max_iterations = 20000});
     EXPECT_NEAR(objective_at(A, b, 0.3, result.x), objective_at(A, b, 0.3, best.x), 2e-2);
   }
-  // From a start it takes one N more, and is no worse than that.
+  // With a start it takes one more N, and is not worse than the start.
   options.x0 = fista(A, h, b, options).x;
   options.max_iterations = 1;
   const SolveResult on = fista(A, h, b, options);
@@ -204,7 +204,7 @@ TEST_F(Ill, MonotoneStepsNeverRaiseTheObjective) {
   EXPECT_LE(objective_at(A, b, 0.3, on.x), objective_at(A, b, 0.3, *options.x0));
 }
 
-// Where no step is refused, the images that are kept give what applying N gives.
+// If no step is refused, kept products with N equal new ones.
 TEST_F(Ill, KeptImagesChangeNothing) {
   options.max_iterations = 12;
   const Tensor x0 = Tensor::random_normal({20}, DType::float64, {3, 4});
@@ -241,7 +241,7 @@ TEST_F(Ill, BacktrackingFindsL) {
       EXPECT_LE(refused, 20);  // 2^20 times 1e-3 is far beyond the largest eigenvalue
     }
   }
-  // It ends where it should, and rounding makes no bound fail.
+  // It ends at the tolerance, and rounding violates no bound.
   options.tolerance = 1e-6;
   const SolveResult result = fista(A, h, b, options);
   EXPECT_EQ(result.status, Status::converged);
@@ -256,7 +256,7 @@ TEST_F(Ill, PogmTakesNoSuchSteps) {
   expect_error<ValueError>([&] { pogm(A, h, b, options); }, "[pogm] backtrack: got true");
 }
 
-// Steps of 1 / L for an L that is too small.
+// Steps of 1 / L with an L that is too small.
 TEST(GradientMethods, StepsThatGrowHaveDiverged) {
   const NamedLinop A = Diagonal(Tensor::linspace(1, 3, 4), "N");
   const SolveResult result =
@@ -297,7 +297,7 @@ TEST(Spectrum, OperatorNorms) {
 }
 
 TEST(Spectrum, LanczosWatchesTheEndThatIsAskedFor) {
-  // One large eigenvalue is found at once; the smallest is among many.
+  // One large eigenvalue is found at once; the smallest is one of many.
   Tensor weights = Tensor::linspace(-1, 1, 40, DType::float64);
   weights(39).fill(50.0);
   const NamedLinop A = Diagonal(weights, "N");
@@ -327,7 +327,7 @@ TEST(Spectrum, RitzVectorsAreEigenvectors) {
       EXPECT_LT(norm(A(v) - v * value).item<double>(), 1e-9 * result.values.back());
     }
   }
-  // Of several axes, and of fewer steps than asked for: the space is exhausted.
+  // Several axes, and fewer steps than requested: the space is exhausted.
   const LanczosResult one = lanczos(Diagonal(Tensor::full<double>({2, 3}, 4.0), "A B"),
                                     {DType::float64, {2, 3}, {}}, {.vectors = true});
   EXPECT_EQ(one.vectors.shape(), (Extents{1, 2, 3}));

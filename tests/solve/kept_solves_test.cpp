@@ -23,7 +23,7 @@ Tensor random(Extents shape, std::uint64_t stream, DType dtype = DType::float64)
   return Tensor::random_normal(std::move(shape), dtype, {23, stream});
 }
 
-// Counts how often a graph of it is built.
+// Counts how often its graph is built.
 struct Counted {
   std::shared_ptr<std::atomic<int>> graphs = std::make_shared<std::atomic<int>>(0);
   NamedLinop A = SimpleLinop({.fn =
@@ -53,7 +53,7 @@ TEST(KeptSolves, TheSecondSolveBuildsNoGraph) {
   EXPECT_EQ(again.applications, first.applications);
   EXPECT_EQ(again.history.size(), first.history.size());
   EXPECT_TRUE(equal(other.x, lsqr(Counted().A, c, options).x));
-  // A start, a damping, a batch or a dtype belong to other programs.
+  // Another start, damping, batch or dtype needs another program.
   LeastSquaresOptions damped = options;
   damped.damp = 0.5;
   EXPECT_TRUE(equal(lsqr(counted.A, b, damped).x, lsqr(Counted().A, b, damped).x));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solvers for square systems and for least squares: residuals known by hand, agreement with direct
-// solutions, and what each promises of memory and applications.
+// Solvers for square systems and for least squares: residuals computed by hand, agreement with
+// direct solutions, memory and numbers of applications.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ class Krylov : public ::testing::TestWithParam<DType> {
   NamedLinop matrix(const Values& values, index_t rows, index_t columns) const {
     return Dense(of(values).reshape({rows, columns}), "MN,N->M");
   }
-  // Square, in the dimensions N -> N.
+  // Square, with N -> N as dimensions.
   NamedLinop square(const Tensor& weights) const {
     return ShapeSpec("M", "N") * Dense(weights, "MN,N->M");
   }
@@ -208,7 +208,7 @@ TEST_P(Krylov, RestartsOfGmresTakeWhatThePlanSays) {
   EXPECT_EQ(result.applications.at("A"), 12 + 2);
 }
 
-// Elements end one after the other, some when others have started anew since.
+// Elements end at different iterations, some after others have restarted.
 TEST_P(Krylov, ABatchOfGmresIsItsElements) {
   const index_t n = 20;
   for (const bool is_first : {true, false}) {
@@ -241,7 +241,7 @@ TEST_P(Krylov, ABatchOfGmresIsItsElements) {
   }
 }
 
-// In an iteration that starts anew (the 4th), and in others.
+// In a restarting iteration (the 4th), and in others.
 TEST_P(Krylov, GmresKeepsTheLastFiniteSolution) {
   const index_t n = 12;
   const Tensor b = random({n}, 13);
@@ -264,7 +264,7 @@ TEST_P(Krylov, GmresKeepsTheLastFiniteSolution) {
   }
 }
 
-// One element stops being finite on the way, the other goes on to its own solution.
+// One element becomes infinite or NaN on the way, the other continues to its solution.
 TEST_P(Krylov, GmresOfABatchKeepsWhatIsFinite) {
   const index_t n = 12;
   const Tensor b = random({2, n}, 14), x0 = random({2, n}, 15);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of several terms: which method solves them, and the values it comes to.
+// Problems of several terms: the chosen method, and the values of its solution.
 #include "palimpsest/solve/objective.hpp"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(Objectives, ShiftedTerms) {
   expect_near(minimize(f, real({7, 7}), {.max_iterations = 2000}).x, {2, -1}, 1e-5);
 }
 
-// A step for each direction that is the same for all is the plain one.
+// Equal steps for all directions give the plain method.
 TEST(CondatVu, TakesAStepForEachDirection) {
   const Tensor b = real({0, 4, 1});
   const Term tv = tv_term(1.0, "N");
@@ -148,7 +148,7 @@ TEST(CondatVu, TakesAStepForEachDirection) {
   expect_error<ValueError>([&] { solve(*find_solver("condat_vu"), p, b, {}); }, "P: got h");
 }
 
-// The solutions known by hand, and those of condat_vu.
+// The solutions computed by hand, and those of condat_vu.
 TEST(Objectives, AdmmFindsTheSameSolutions) {
   AdmmOptions tight{.tolerance = 1e-7, .max_iterations = 2000};
   for (const bool adapts : {false, true}) {
@@ -206,7 +206,8 @@ TEST(Objectives, CountNothingThatIsTheCallers) {
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
 }
 
-// Budgets down to the smallest are kept and give the same image; less names the smallest.
+// Budgets down to the smallest are kept and give the same image; a smaller one is refused with the
+// smallest.
 void expect_budgets_kept(const Objective& f, const Tensor& b, MinimizeOptions options) {
   const TensorType type{b.dtype(), b.shape(), {}};
   const SolvePlan whole = plan_minimize(f, type, options);
@@ -226,7 +227,7 @@ void expect_budgets_kept(const Objective& f, const Tensor& b, MinimizeOptions op
   expect_error<BudgetError>([&] { minimize(f, b, options); }, std::to_string(least));
 }
 
-// cg keeps the right-hand side that is made of the data.
+// cg keeps the right-hand side that it computes from the data.
 TEST(Objectives, WithoutTermsCountTheRightHandSide) {
   const NamedLinop A =
       Dense(Tensor::random_normal({3, 20, 20}, DType::complex64, {3, 0}), "C Ny Nx,Ny Nx->C Ny Nx");
@@ -259,7 +260,7 @@ TEST(Objectives, WithoutTermsKeepABudget) {
   expect_budgets_kept(f, b, options);
 }
 
-// The right-hand side that it makes counts, too.
+// Its own right-hand side counts too.
 TEST(CgNormal, KeepsABudget) {
   const Tensor maps = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 0});
   const NamedLinop A = Chain(Dense(maps, "C Ny Nx,Ny Nx->C Ny Nx"),
@@ -280,7 +281,7 @@ TEST(CgNormal, KeepsABudget) {
   expect_error<BudgetError>([&] { cg_normal(A, b, options); }, std::to_string(least));
 }
 
-// 1/2 |A x - b|_W^2 + lambda/2 |x - c|^2 + |2 x - d|_1 / 2 + h(x), by every method that takes it.
+// 1/2 |A x - b|_W^2 + lambda/2 |x - c|^2 + |2 x - d|_1 / 2 + h(x), by every applicable method.
 TEST(Objectives, AreRecordedWhenAskedFor) {
   const NamedLinop A = Dense(Tensor::random_normal({9, 5}, DType::complex128, {3, 0}), "MN,N->M");
   const NamedLinop W = Diagonal(Tensor::linspace(0.5, 2, 9), "M"), K = Scalar(2.0, "N");
@@ -308,7 +309,7 @@ TEST(Objectives, AreRecordedWhenAskedFor) {
     EXPECT_NEAR(result.history.back().objective, whole(result.x), 1e-10);
     EXPECT_TRUE(std::isnan(minimize(more, b, {.method = method}).history.back().objective));
   }
-  // f of pdhg is any function, and a constraint that does not hold yet is infinite.
+  // f of pdhg may be any function, and a violated constraint is infinite.
   const Objective rest{.A = A, .terms = more.terms, .h = h};
   PdhgOptions by{.tolerance = 0, .max_iterations = 7};
   by.objective = RecordObjective::always;
@@ -321,7 +322,7 @@ TEST(Objectives, AreRecordedWhenAskedFor) {
   EXPECT_TRUE(std::isinf(ball.history.back().objective));
 }
 
-// Steps that fit badly: those that adapt come to the solution, in fewer iterations.
+// With badly balanced steps: adaptive ones reach the solution in fewer iterations.
 TEST(Objectives, StepsThatAdaptMendABadBalance) {
   const NamedLinop A = Dense(Tensor::random_normal({30, 12}, DType::float64, {3, 0}), "MN,N->M");
   const Tensor b = Tensor::random_normal({30}, DType::float64, {3, 1});
@@ -360,7 +361,7 @@ TEST(Objectives, StepsThatAdaptMendABadBalance) {
   expect_error<ValueError>([&] { condat_vu(f, b, none); }, "[condat_vu] balance: got 0");
 }
 
-// The coils are cut; the image, its gradient and the dual are state.
+// The coils are cut; the image, its gradient and the dual variable are state.
 TEST(Objectives, KeepABudget) {
   const Tensor maps = Tensor::random_normal({8, 32, 32}, DType::complex64, {3, 0});
   const NamedLinop A = Chain(Dense(maps, "C Ny Nx,Ny Nx->C Ny Nx"),
@@ -401,13 +402,13 @@ TEST(Admm, TakesNoInnerStepsWhereOneBasisServesAll) {
       EXPECT_TRUE(allclose(result.x, expected, 1e-5, 1e-5)) << f.A.str();
     }
   }
-  // At the ends differences are none, so that no Fourier transform helps.
+  // Differences are 0 at the ends, so a Fourier transform does not diagonalize them.
   const SolveResult inner = admm({.A = I, .terms = {tv_term(0.2, "Ny Nx")}},
                                  Tensor::random_normal({6, 8}, DType::float64, {5, 2}), {});
   EXPECT_GT(inner.applications.at("N"), inner.iterations);
 }
 
-// Whatever the step, nothing moves.
+// With any step, nothing moves.
 TEST(Objectives, AnOperatorThatIsZero) {
   const Objective f{.A = Diagonal(Tensor::zeros({4}), "N"), .terms = {tv_term(0.1, "N")}};
   EXPECT_TRUE(equal(minimize(f, Tensor::ones({4})).x, Tensor::zeros({4})));
@@ -440,7 +441,7 @@ TEST(TotalVariation, OfAnImage) {
   expect_near(anisotropic.prox(v, 0.5), {0.25, 0.25, 0.25, 0.25, 2, 0.25, 0.25, 0.25, 0.25});
 }
 
-// With x given, the least over the field w of what the terms of the objective say.
+// For a given x, the minimum over the field w of the terms of the objective.
 double tgv_of(const Values& values, TgvOptions options) {
   options.boundary = DifferenceBoundary::periodic;
   const Objective f = tgv_objective(Identity("N"), 1.0, "N", options);
@@ -462,7 +463,7 @@ TEST(Tgv, OfALine) {
   EXPECT_NEAR(TotalVariation(1.0, "N", periodic).value(real(step)), 2, 1e-12);
 }
 
-// All D^2 entries of the symmetrized gradient count; every dimension may be the one cut.
+// All D^2 entries of the symmetrized gradient are used; any dimension may be cut.
 TEST(Tgv, OfAnImage) {
   const NamedLinop A = Identity("S Ny Nx");
   const Objective f = tgv_objective(A, 0.7, "Ny Nx", {.alpha1 = 2, .alpha0 = 3});
@@ -487,7 +488,7 @@ TEST(Tgv, OfAnImage) {
   EXPECT_TRUE(equal(f.A(u), u(0)));
 }
 
-// Total variation flattens the ends of a ramp; this does not.
+// Total variation flattens the ends of a ramp; generalized variation does not.
 TEST(Tgv, KeepsSlopes) {
   const Tensor image = Tensor::linspace(0, 6, 24, DType::float64);
   const Tensor b = image + Tensor::random_normal({24}, DType::float64, {3, 5}) * 0.02;
@@ -513,7 +514,7 @@ TEST(Pdhg, StepsForStronglyConvexFunctionsAreFaster) {
   const NamedLinop A = Diagonal(Tensor::linspace(0.1, 3, 40, DType::float64), "N");
   const Tensor b = Tensor::random_normal({40}, DType::float64, {5, 0});
   const Tensor c = Tensor::random_normal({40}, DType::float64, {5, 1});
-  // Each element for itself: the prox of a |x - b / a| at c.
+  // Each element separately: the prox of a |x - b / a| at c.
   std::vector<double> expected;
   for (index_t i = 0; i < 40; ++i) {
     const double a = 0.1 + 2.9 * static_cast<double>(i) / 39, at = b.at<double>({i}) / a;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps over vectors of the length of x in one iteration, apart from the operators: read from the
-// compiled steps, with sums taken where their operands are made.
+// The number of passes over vectors of the length of x in one iteration, without the operators;
+// read from the compiled steps, with sums computed where their operands are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ index_t elements(const Variable& v) {
   return n;
 }
 
-// The matrices of this page have more elements than vectors and gradients; differences are stencils
-// and what adds up their results.
+// The matrices of this test have more elements than vectors and gradients; differences are stencils
+// and the sums of their results.
 bool applies_operator(const Apply& node, index_t n) {
   const auto is_stencil = [](const Apply& step) {
     return step.defined() && step.op().name().starts_with("Stencil");
@@ -43,7 +43,7 @@ bool applies_operator(const Apply& node, index_t n) {
                      [n](const Variable& v) { return elements(v) > 3 * n; });
 }
 
-// Of vectors of n elements.
+// For vectors of n elements.
 int passes(const SolvePlan& plan, index_t n = kN) {
   const auto is_long = [n](const Variable& v) { return elements(v) >= n; };
   int count = 0;
@@ -93,12 +93,12 @@ TEST_F(Passes, ProximalGradientsTakeTwo) {
   expect(plan("ista", {.A = A, .h = L1(0.1)}), 2);
 }
 
-// Whether momentum starts anew is known only after the new iterate.
+// Whether momentum restarts is known only after the new iterate.
 TEST_F(Passes, ARestartTakesOneMore) { expect(plan_fista(A, L1(0.1), b, {.L = 4.0}), 3); }
 
-// One to 2 x' - x, one for each dual variable with its projection and its change, and one that adds
-// up their adjoints, takes the new values over and measures the residual. That one is joined with
-// the step of a dual variable of differences.
+// One pass to 2 x' - x, one for each dual variable with its projection and its change, and one that
+// adds up their adjoints, stores the new values and computes the residual. The last one is joined
+// with the step of a dual variable of differences.
 TEST_F(Passes, PrimalDualStepsTakeTwoAndOneForEachTerm) {
   const Term tv = tv_term(0.1, "Y X"), sparse{.g = L1(0.1)};
   expect(plan("condat_vu", {.A = A, .terms = {tv}}), 2);

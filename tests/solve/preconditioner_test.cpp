@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials of an operator that approximate its inverse.
+// Polynomials of an operator as approximations of its inverse.
 #include "palimpsest/solve/preconditioner.hpp"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(PolynomialPreconditioner, AppliesTheOperatorDegreeTimes) {
 
 class PolynomialOf : public ::testing::TestWithParam<DType> {};
 
-// On diagonal operators P(T) multiplies by p(t), to rounding whatever the degree.
+// On diagonal operators P(T) multiplies by p(t), up to rounding, for every degree.
 TEST_P(PolynomialOf, ADiagonalIsThePolynomialOfItsElements) {
   const double rounding = real_of(GetParam()) == DType::float32 ? 6e-8 : 1.2e-16;
   const index_t n = 33;
@@ -130,7 +130,7 @@ TEST_P(PolynomialOf, ADiagonalIsThePolynomialOfItsElements) {
       const auto values = got.to_vector<std::complex<double>>();
       const double largest = std::abs(c[0]);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        // The powers of t, which the operator does not use, cancel in the expected value.
+        // Powers of t, which the operator does not compute, cancel in the expected value.
         Values sizes = c;
         for (double& size : sizes) size = std::abs(size);
         const double bound =
@@ -177,7 +177,7 @@ TEST(PolynomialPreconditioner, RefusesNonsense) {
   expect_error<ValueError>(with({.lower = nan}), "lower");
   expect_error<ValueError>(with({.upper = std::numeric_limits<double>::infinity()}), "lower");
   expect_error<ValueError>(with({.norm = static_cast<PolynomialNorm>(7)}), "norm: got 7");
-  // Odd about 0, and negative beyond 2.
+  // Odd about 0, and negative above 2.
   expect_error<ValueError>(with({.lower = -1, .upper = 1}), "positive");
   expect_error<ValueError>(with({.norm = PolynomialNorm::ifista, .upper = 3}, 1), "positive");
   expect_error<ValueError>(with({}, 200), "degree: got 200, expected less: rounding");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of proximal operators, for every type and every composition.
+// The laws of proximal operators, for every type and composition.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -115,8 +115,7 @@ std::vector<Sample> samples() {
   return list;
 }
 
-// Functions with a dimension S of extent 4 along which they are separable; the law is checked by
-// check_prox().
+// Functions that are separable along a dimension S of extent 4; check_prox() checks this law.
 std::vector<Sample> separable() {
   const Dims dims("S Nx");
   std::vector<Sample> list;
@@ -187,7 +186,7 @@ TEST(ProxSplitting, IsKnownForEachDimension) {
   const auto identity = [](const Variable& v, const Variable&) { return v; };
   const Prox custom = CustomProx({.prox = identity}).bound_to("S Nx");
   expect_error<SplitError>([&] { custom.split({{"S", slice(0, 2)}}); }, "[Custom] cannot split");
-  // What an ellipsis stands for is known once the operand is.
+  // The dimensions of an ellipsis are known once the operand is.
   const Prox tv = TotalVariation(0.4, "Nx");
   EXPECT_FALSE(tv.is_separable("S"));
   EXPECT_TRUE(tv.bound_to("S Nx").is_separable("S"));
@@ -197,7 +196,7 @@ TEST(ProxSplitting, IsKnownForEachDimension) {
 INSTANTIATE_TEST_SUITE_P(Types, ProxLaws, ::testing::ValuesIn(samples()),
                          [](const auto& c) { return c.param.name; });
 
-// Of functions that draw shifts, prox and value belong to different shifts: they hold fewer laws.
+// For functions with random shifts, prox and value use different shifts: fewer laws hold.
 std::vector<Prox> stateful() {
   const Prox shifted =
       L1Wavelet(0.4, "Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Ny Nx")});
@@ -247,7 +246,7 @@ TEST(ProxSaving, GoesThroughAFile) {
   std::filesystem::remove(path);
   const Tensor v = Tensor::from<double>({3, -2, 1});
   EXPECT_TRUE(equal(loaded.prox(v, 1), Tensor::from<double>({2.5, -1.5, 0.5})));
-  // What was one parameter still is, and it is another one than before.
+  // A shared parameter stays shared, separately from the original.
   Parameter(loaded.parts()[0].param("lambda")).set_value(Tensor::full<double>({}, 1.0));
   EXPECT_TRUE(equal(loaded.prox(v, 1), Tensor::from<double>({2, -1, 0})));
   EXPECT_TRUE(equal(g.prox(v, 1), Tensor::from<double>({2.5, -1.5, 0.5})));
@@ -264,7 +263,7 @@ TEST(ProxSaving, RefusesWhatItCannotRead) {
   expect_error<FormatError>([&] { to_bytes(weighted(custom, 2.0)); }, "closure");
   EXPECT_TRUE(equal(custom.deepcopy().prox(Tensor::ones({2}), 1), Tensor::ones({2})));
   expect_error<FormatError>([] { prox_from_bytes(to_bytes(Fft(2))); }, "not a proximal function");
-  // A function is no operator.
+  // A function cannot be loaded as an operator.
   const NamedLinop holder = from_bytes(to_bytes(L1(1.0)));
   expect_error<ValueError>([&] { holder(Tensor::ones({2})); }, "it holds a proximal function");
   static constexpr ProxType kUnknown{
@@ -276,7 +275,7 @@ TEST(ProxSaving, RefusesWhatItCannotRead) {
   expect_error<FormatError>([&] { prox_from_bytes(bytes); }, "");
 }
 
-// Files may say anything about a function: what its type needs is looked for.
+// Files may contain anything: the required members of each type are checked.
 TEST(ProxSaving, TypesRefuseMissingParts) {
   for (const std::string& name : prox_names()) {
     const ProxType& type = *find_prox(name);
@@ -313,7 +312,7 @@ TEST(LocallyLowRanks, ShiftsAreThoseOfBlocksMovedAlong) {
       "shift");
 }
 
-// A check that cannot fail would say nothing.
+// Wrong functions must fail the check.
 TEST(ProxLaws, TellAWrongProx) {
   const Prox wrong =
       CustomProx({.prox = [](const Variable& v, const Variable& t) { return v / (1.0 + 0.5 * t); },
@@ -342,7 +341,7 @@ TEST(ProxCompositions, ByHand) {
   expect_error<ValueError>([&] { scaled(L1(1.0), turn * 2.0); },
                            "[scaled] scale of modulus: got 2");
   expect_error<DTypeError>([&] { scaled(L1(1.0), turn).prox(v, 1); }, "[scaled] got real numbers");
-  // NonNegative of (0.6 + 0.8i) x is 0 where that has no imaginary part.
+  // NonNegative of (0.6 + 0.8i) x is 0 where it has no imaginary part.
   const Prox ray = scaled(NonNegative(), turn);
   const Tensor on_ray = Tensor::from<std::complex<double>>({std::conj(turn) * 2.0});
   EXPECT_EQ(ray.value(on_ray), 0);
@@ -355,7 +354,7 @@ TEST(ProxCompositions, ByHand) {
       "unitary");
 }
 
-// Of 5 entries: approximations of 2 levels are 3, then 2; level 1 is the coarser.
+// 5 entries have approximations of 3, then 2 entries in 2 levels; level 1 is the coarser.
 TEST(L1Wavelets, WeightsAreThoseOfLevels) {
   const NamedLinop W = Wavelet("N", "N", {.family = "haar", .levels = 2});
   const Tensor v = Tensor::from<double>({3, -1, 4, 1, -5});
@@ -365,7 +364,7 @@ TEST(L1Wavelets, WeightsAreThoseOfLevels) {
   const Prox expected = L1(0.4, {.weights = Tensor::from<double>(weights)});
   EXPECT_TRUE(allclose(W(g.prox(v, 1)), expected.prox(W(v), 1), 1e-12, 1e-12));
   EXPECT_NEAR(g.value(v), expected.value(W(v)), 1e-12);
-  // Along two axes a coefficient has the finest of the two levels.
+  // Along two axes a coefficient belongs to the finer of its two levels.
   const NamedLinop W2 = Wavelet("Ny Nx", "Ny Nx", {.family = "haar", .levels = 1});
   const Tensor image = Tensor::random_normal({4, 3}, DType::complex128, {3, 0});
   const Tensor weights2 =
@@ -384,7 +383,7 @@ TEST(L1Wavelets, ShiftsAreDrawnFromTheState) {
   const Prox g = L1Wavelet(0.4, "Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Nx")});
   EXPECT_TRUE(g.has_state());
   const Tensor v = Tensor::random_normal({32}, DType::float64, {3, 0});
-  // The same key, the same shift; and with no threshold the shift is undone exactly.
+  // The same key gives the same shift; without a threshold the shift is undone exactly.
   EXPECT_TRUE(equal(g.prox(v, 1), g.prox(v, 1)));
   EXPECT_TRUE(allclose(
       L1Wavelet(0.0, "Nx", {.levels = 2, .shift = Shift::random, .dims = Dims("Nx")}).prox(v, 1), v,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proximal functions by hand-computed values.
+// Proximal functions, compared with values computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using Numbers = std::vector<double>;
 Tensor real(const Numbers& values) { return Tensor::from<double>(values); }
 Tensor complex(const std::vector<Complex>& values) { return Tensor::from<Complex>(values); }
 
-// Each element within 1e-6.
+// Compares elements to within 1e-6.
 void expect_near(const Tensor& got, const Tensor& expected) {
   ASSERT_EQ(got.shape(), expected.shape());
   ASSERT_EQ(got.dtype(), expected.dtype());
@@ -112,7 +112,7 @@ TEST(Prox, LocallyLowRankOverlapIsTheMeanOfAllShifts) {
   const Tensor v = Tensor::random_normal({5, 3}, DType::float64, {2, 3});
   const Prox plain = LocallyLowRank(0.8, {{"Ny", 2}}, "T");
   const Tensor whole = plain.prox(v, 1.0);
-  // Begun at element 1: rows 1, 2, then 3, 4, then 0.
+  // Starting at element 1: rows 1, 2, then 3, 4, then 0.
   const auto part = [&](index_t from, index_t count) {
     return Nuclear(0.8, "Ny", "T").prox(v.narrow(0, from, count), 1.0);
   };

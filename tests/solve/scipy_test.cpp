@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same problems solved here and by SciPy: the same solutions, in as many iterations. Skipped
-// where SciPy is not installed.
+// Problems solved by both SciPy and this library: equal solutions, in as many iterations. Skipped
+// if SciPy is not installed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,8 +27,8 @@ constexpr int kProblems = 10;
 constexpr double kTolerance = 1e-8, kTight = 1e-13;
 constexpr index_t kTriplets = 3;
 
-// Counts iterations up to a residual of kTolerance, and solves as well as it can. What has no
-// callback counts itself, by the same stop tests.
+// Counts iterations up to a residual of kTolerance, and solves as well as possible. Solvers without
+// a callback count by the same stop tests.
 constexpr const char* kProgram = R"(
 import inspect
 import scipy.sparse as sp
@@ -112,7 +112,7 @@ class SciPy : public ::testing::Test {
                                  {1000 + static_cast<std::uint64_t>(problem), stream});
   }
 
-  // Every fifth element is not 0.
+  // Every fifth element is nonzero.
   static std::vector<double> sparse(index_t rows, index_t columns, int problem,
                                     std::uint64_t stream) {
     auto values = random({rows, columns}, problem, stream).to_vector<double>();
@@ -220,7 +220,7 @@ TEST_F(SciPy, FindsTheSameSpectra) {
       const SvdResult found = svd(A, kTriplets, {.tolerance = 1e-12, .dense_side = side});
       EXPECT_EQ(found.status, Status::converged);
       EXPECT_LE(difference(found.S, theirs("svd_s", i)), 1e-12) << i;
-      // Vectors have a common sign.
+      // A left and a right vector may change sign together.
       const Tensor u = theirs("svd_u", i), vh = theirs("svd_vh", i);
       for (index_t k = 0; k < kTriplets; ++k) {
         const auto dot = [](const Tensor& a, const Tensor& b) {

@@ -31,7 +31,7 @@ struct Samples {
     const NamedLinop maps = Dense(random({3, 2, kN}, dtype, 1), "C S N,S N->C S N");
     return made_of ? made_of(maps) : maps;
   }
-  // Of the coils that are there.
+  // The type of the data, with the actual number of coils.
   TensorType data_type(DType dtype) const {
     return {dtype, {coils(dtype).size("C").value(), 2, kN}, {}};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every registered solver with problems that show its options.
+// Every registered solver, with problems that use its options.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct SolverSample {
   friend std::ostream& operator<<(std::ostream& stream, const SolverSample& s);
 };
 
-/// What stands in a problem for the operator S N -> C S N with 3 coils; none: that operator.
+/// Replaces the operator S N -> C S N with 3 coils in a problem; empty: keeps that operator.
 using CoilsMadeOf = std::function<NamedLinop(const NamedLinop&)>;
 std::vector<SolverSample> solver_samples(const CoilsMadeOf& made_of = {});
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors that each solver keeps from one iteration to the next: the table of docs/solvers.md, with
-// n elements of x, m of the data and t of all terms together.
+// Vectors that each solver keeps between iterations: the table of docs/solvers.md, with n elements
+// of x, m of the data and t of all terms together.
 #include <gtest/gtest.h>
 
 #include "palimpsest/linop/operators/dense.hpp"
@@ -16,7 +16,7 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kN = 1024, kM = 3 * kN, kT = 2 * kN;
-constexpr index_t kScalars = 100;  // more than any recurrence has
+constexpr index_t kScalars = 100;  // more than any recurrence needs
 
 const NamedLinop& maps() {
   static const NamedLinop A =
@@ -62,7 +62,7 @@ TEST(StateMemory, OfSumsOfFunctions) {
   expect_state("pogm", with_h(), 4 * kN);
   expect_state("condat_vu", with_terms(), 2 * kN + kT);
   expect_state("pdhg", with_terms().set("f", SquaredL2(1.0)), kN + kM + kT);
-  // What its inner conjugate gradients take besides x is workspace of a step.
+  // The vectors of its inner conjugate gradients, except x, are workspace of a step.
   expect_state("admm", with_terms(), 4 * kN + 2 * kT);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Singular values: both ways of finding them, against each other and against what is known.
+// Singular values: both methods, compared with each other and with known values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -89,7 +89,7 @@ class Svd : public ::testing::TestWithParam<DType> {
   NamedLinop matrix(index_t rows, index_t columns, std::uint64_t stream) const {
     return Dense(random({rows, columns}, dtype(), stream), "MN,N->M");
   }
-  // A matrix of this rank.
+  // A random matrix of this rank.
   NamedLinop product(index_t rows, index_t rank, index_t columns) const {
     return Dense(random({rows, rank}, dtype(), 2), "MR,R->M") *
            Dense(random({rank, columns}, dtype(), 3), "RN,N->R");
@@ -134,7 +134,7 @@ TEST_P(Svd, BeyondTheRankVectorsAreOrthonormal) {
   }
 }
 
-// Values that are equal, which no single start vector tells apart; and all that there are.
+// Equal values, which a single start vector does not distinguish; and all values.
 TEST_P(Svd, EqualValuesAreFoundAsOftenAsTheyAre) {
   const NamedLinop A = Diagonal(Tensor::full({9}, 3.0).to(dtype()), "N");
   for (const SvdOptions& options : {SvdOptions(), iterating()}) {
@@ -195,7 +195,7 @@ TEST_P(Svd, ABatchIsItsElements) {
   }
 }
 
-// One element has ended when the bases of the other start anew.
+// One element has ended when the bases of the other are restarted.
 TEST_P(Svd, ElementsOfABatchEndOnTheirOwn) {
   const index_t n = 60;
   for (const bool is_first : {true, false}) {
@@ -224,7 +224,7 @@ TEST_P(Svd, ElementsOfABatchEndOnTheirOwn) {
   }
 }
 
-// Of elements whose squares are beyond the range of the dtype.
+// Elements whose squares are beyond the range of the dtype.
 TEST_P(Svd, UnitsDoNotMatterToWholeMatrices) {
   for (const double unit : {1e-30, 1e30}) {
     const NamedLinop A = unit * matrix(9, 7, 5), same = matrix(9, 7, 5);

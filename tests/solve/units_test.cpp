@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear systems have no units of their own: b and x0 times a power of two give x times it.
+// Linear systems do not depend on units: b and x0 times a power of two give x times it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Solvers, SolverUnits,
                                   (c.param.damp > 0 ? "Damped" : "");
                          });
 
-// Squares of the data underflow or overflow: neither may pass for a solution.
+// Squares of the data underflow or overflow: neither may be reported as a solution.
 TEST(ProximalUnits, DataBeyondTheRangeOfSquaresHaveNotConverged) {
   const NamedLinop A = Dense(random({8, 12}, DType::float32, 3), "M N,N->M");
   const Tensor b = random({8}, DType::float32, 4);

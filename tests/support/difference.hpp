@@ -10,7 +10,7 @@
 
 namespace palimpsest::testing {
 
-/// |a - b| / |b| of f(element) in double precision; infinite for other numbers of elements.
+/// a - b| / |b| of f(element) in double precision; infinite if the numbers of elements differ.
 template <class F>
 double difference_of(const Tensor& a, const Tensor& b, F f) {
   const auto u = a.to(DType::complex128).contiguous().to_vector<std::complex<double>>();

@@ -9,8 +9,9 @@
 
 namespace palimpsest::testing {
 
-/// Runs work in a child process. Its exit status is what work returns (true: 0, false: 1), or 99 if
-/// it throws; 128 + the signal that ended the child, which is SIGALRM after 30 seconds.
+/// Runs work in a child process and returns its exit status: the return value of work (true: 0,
+/// false: 1), 99 if it throws, or 128 + the signal that ended the child. The signal is SIGALRM
+/// after 30 seconds.
 template <class Work>
 int in_child(Work work) {
   const pid_t child = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alone in its source: replaces the allocation functions of the whole program.
+// In a separate source: replaces the allocation functions of the whole program.
 #include "support/malloc_counter.hpp"
 
 #include <atomic>
@@ -29,7 +29,7 @@ void* operator new(std::size_t bytes) {
   if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
-// The sanitizers bring a nothrow form of their own, whose memory must not reach our delete.
+// The sanitizers have their own nothrow form, whose memory must not reach this delete.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   count(bytes);
   return std::malloc(bytes == 0 ? 1 : bytes);
@@ -40,7 +40,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 #else
 
-// glibc's own names of what is replaced here.
+// glibc's internal names of the replaced functions.
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t n, std::size_t bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alone in its source, so that no compiler sees a pair of new and delete from two worlds.
+// In a separate source, so that no compiler sees new and delete from different implementations.
 #include "support/new_counter.hpp"
 
 #include <atomic>
@@ -37,7 +37,7 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return memory;
   throw std::bad_alloc();
 }
-// What std::stable_sort takes its buffer from; the default one is a sanitizer's own.
+// Used by std::stable_sort for its buffer; the default one belongs to a sanitizer.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   n_news.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(bytes == 0 ? 1 : bytes);

@@ -18,8 +18,8 @@ class NewCounter {
   std::size_t start_ = count_of_news();
 };
 
-/// While it lives, the n-th operator new of this thread from its start, counted from 0, throws
-/// std::bad_alloc. Do not nest.
+/// While it lives, the n-th operator new of this thread, counted from 0, throws std::bad_alloc.
+/// Must not be nested.
 class FailingNew {
  public:
   explicit FailingNew(std::size_t n);
@@ -27,7 +27,7 @@ class FailingNew {
   FailingNew(const FailingNew&) = delete;
   FailingNew& operator=(const FailingNew&) = delete;
 
-  /// Has the call come that failed?
+  /// Has the failing call occurred?
   bool has_failed() const;
 };
 

@@ -6,7 +6,7 @@
 
 namespace palimpsest::testing {
 
-/// The first Python that has a module; empty if there is none.
+/// The first Python with a module; empty if there is none.
 inline std::string python_with(const std::string& module) {
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
     const std::string command = python + " -c 'import " + module + "' >/dev/null 2>&1";

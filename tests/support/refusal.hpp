@@ -9,7 +9,7 @@
 
 namespace palimpsest::testing {
 
-/// A use that is refused: `expect` holds it to its type of error and to a piece of its text.
+/// A use that must be refused: `expect` checks the type of error and a piece of its text.
 struct Refusal {
   std::string text;
   std::function<void()> expect;

@@ -8,8 +8,8 @@
 
 namespace palimpsest::testing {
 
-/// Runs `action`, which must not throw, in a thread of so little stack that recursion over a chain
-/// of some thousand links would overflow it.
+/// Runs `action`, which must not throw, in a thread whose stack is too small for recursion over a
+/// chain of some thousand links.
 inline void run_on_small_stack(std::function<void()> action) {
   constexpr std::size_t kStackBytes = 256 << 10;
   pthread_attr_t attributes;

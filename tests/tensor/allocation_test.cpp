@@ -13,8 +13,8 @@ using testing::NewCounter;
 TEST(TensorAllocation, CopiesAndViewsUpToEightAxesAllocateNothing) {
   Tensor t = Tensor::zeros(Extents(8, 2));
   Tensor other = Tensor::zeros({3});
-  { const Tensor first = t.lazy_clone(); }   // enters the thread into the counters
-  t.select(0, 0).copy_from(t.select(0, 1));  // asks for the size of the caches
+  { const Tensor first = t.lazy_clone(); }   // registers the thread with the counters
+  t.select(0, 0).copy_from(t.select(0, 1));  // reads the size of the caches
   const NewCounter news;
   const MemoryScope scope;
   {
@@ -36,7 +36,7 @@ TEST(TensorAllocation, CopiesAndViewsUpToEightAxesAllocateNothing) {
 
 TEST(TensorAllocation, ALazyCloneNeedsAtMostOneSmallObject) {
   const Tensor t = Tensor::zeros({1000});
-  { const Tensor first = t.lazy_clone(); }  // enters the thread into the counters
+  { const Tensor first = t.lazy_clone(); }  // registers the thread with the counters
   const NewCounter news;
   const MemoryScope scope;
   { const Tensor clone = t.lazy_clone(); }

@@ -32,7 +32,7 @@ Tensor range(Extents shape, DType dtype) {
   return Tensor::arange(element_count(shape), DType::int64).to(dtype).reshape(shape);
 }
 
-// The manifest changed by `edit`, with a hash that fits again.
+// The manifest changed by `edit`, with a recomputed hash.
 Bytes with_manifest(const Bytes& bytes, const std::function<void(std::string&)>& edit) {
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data() + 24, 8);
@@ -281,7 +281,7 @@ TEST_F(DamagedArchive, DeepNestingIsRefusedBeforeItIsParsed) {
   std::string many = "[";
   for (int i = 0; i < 8'000'001; ++i) many += "0,";
   expect_refused(archive_of({}, many + "0]"), "values");
-  // Digits are no values.
+  // Digits do not count as values.
   many = "[";
   for (int i = 0; i < 500'000; ++i) many += "12345678901234567,";
   EXPECT_NO_THROW(Archive::from_bytes(archive_of({}, many + "0]")));
@@ -293,7 +293,7 @@ TEST_F(DamagedArchive, BracketsWithinTextNestNothing) {
 }
 
 TEST_F(DamagedArchive, BoolsAreZeroOrOne) {
-  // Mapped, since data that are copied are compared with their checksum first.
+  // Mapped, since copied data are first compared with their checksum.
   const Bytes bytes = with_byte(good.size() - 1, 2);
   const TemporaryDirectory directory;
   write_bytes(directory / "a.pal",
@@ -308,7 +308,7 @@ TEST_F(DamagedArchive, TensorNumbersAreChecked) {
   expect_error<FormatError>([&] { archive.tensor(2); }, "[name.pal] index: tensor 2");
 }
 
-// Damage that the manifest's hash does not show, and any other: an archive or a FormatError.
+// Damage with a valid hash, and any other damage: an archive or a FormatError.
 TEST_F(DamagedArchive, RandomDamageIsAnArchiveOrAnError) {
   const int n = 10000;
   std::mt19937 random(5);

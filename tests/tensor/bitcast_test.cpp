@@ -81,7 +81,7 @@ TEST(TensorBitcast, RefusesMisalignedMemory) {
   EXPECT_NO_THROW(t.clone().bitcast(DType::int64));
 }
 
-// Nor whether it is shared, copied, taken over or read-only memory of others.
+// It does not depend on sharing, copies, take-overs or read-only foreign memory either.
 TEST(TensorBitcast, CannotTellWhetherAMisalignedCloneHasBeenWritten) {
   alignas(8) std::array<float, 9> memory{};
   const auto is_possible = [](const Tensor& t) {

@@ -78,7 +78,7 @@ TEST(BoundedSum, DoesNotKnowWhatDoesNotFit) {
   EXPECT_EQ(solve({{kMost, 3}, {2, 1}}, 1), Answer::unknown);
 }
 
-// Around 2^52 and beyond, where doubles do not hold all integers.
+// Near 2^52 and above, where doubles do not represent all integers.
 TEST(BoundedSum, LargeStepsAgreeWithEnumeration) {
   std::mt19937_64 random(6);
   int n_yes = 0, n_no = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sparse lazy clone copies when it is written.
+// The bytes that a sparse lazy clone copies when it is written.
 #include <functional>
 
 #include "palimpsest/memory/allocator.hpp"
@@ -106,7 +106,7 @@ TEST(TensorCompact, WhatIsDenseEnoughOrSmallKeepsItsStrides) {
   EXPECT_EQ(column.strides(), (Strides{10}));
 }
 
-// From 4096 bytes on, if less than half of them are shown.
+// From 4096 bytes on, if less than half of them are visible.
 TEST(TensorCompact, ItsBoundsAreExact) {
   const Tensor base = Tensor::arange(2000);
   const auto is_compacted = [&](index_t stride, index_t n) {

@@ -39,7 +39,7 @@ TEST(TensorCompare, AllcloseToleratesSmallDifferences) {
   EXPECT_TRUE(allclose(Tensor::from<std::complex<float>>({{1, 1e-9F}, {2, 0}}), t));
   EXPECT_FALSE(allclose(Tensor::from<std::complex<float>>({{1, 1}, {2, 0}}), t));
   EXPECT_TRUE(allclose(Tensor::zeros({0}), Tensor::zeros({0})));
-  // 1e-5 of the second one, and 1e-8.
+  // Tolerance: 1e-5 of the second tensor, plus 1e-8.
   EXPECT_TRUE(allclose(Tensor::scalar(0.99e-8), Tensor::scalar(0.0)));
   EXPECT_FALSE(allclose(Tensor::scalar(1.01e-8), Tensor::scalar(0.0)));
   EXPECT_TRUE(allclose(Tensor::scalar(1e6 + 9.9), Tensor::scalar(1e6)));

@@ -163,7 +163,7 @@ TEST(TensorCopies, OfMemoryThatTheHostCannotReachAreRefused) {
   expect_error<DeviceError>([&] { t.data<double>(); }, text);
   expect_error<DeviceError>([&] { t.mutable_data<double>(); }, text);
   EXPECT_EQ(memory[0], 1.0);
-  // Nor is a place looked for where a sparse one could be copied to.
+  // No memory is allocated to make a sparse one dense either.
   Tensor sparse = Tensor::from_blob(memory.data(), DType::float64, {100}, {100}, {}, false,
                                     Device{DeviceType::cuda, 0});
   expect_error<DeviceError>([&] { sparse.set({0}, 5.0); }, text);
@@ -194,7 +194,7 @@ TEST(TensorCopies, CopyFromSharedDataWithItselfKeepsTheClone) {
   other.copy_from(t);
   EXPECT_EQ(stats.counts().copies, 0u);
   EXPECT_EQ(values(other), (Values{3, 2, 1, 0}));
-  // The source shares data, not storage, with the destination.
+  // The source shares data, but not its storage, with the destination.
   Tensor back = other.lazy_clone();
   back.copy_from(other.flip(Axes{0}));
   EXPECT_EQ(values(back), (Values{0, 1, 2, 3}));

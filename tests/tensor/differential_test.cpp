@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kSteps = 24;
 
-// The shortest part of a program that still has a difference, as text.
+// The shortest part of a program that still differs, as text.
 std::string explanation(std::uint64_t seed, Fault fault = Fault::none) {
   const Program program = shrunk(random_program(seed, kSteps), fault);
   std::string listing;
@@ -29,7 +29,7 @@ TEST(Differential, RandomProgramsHaveTheBytesTheAliasesAndTheFewestCopies) {
   std::cout << n << " programs of " << kSteps << " steps\n";
 }
 
-// A difference of each kind is found soon, and a short program shows it.
+// A difference of each kind is found quickly and reduced to a short program.
 TEST(Differential, EveryPlantedFaultIsFoundAndShrunk) {
   for (const Fault fault :
        {Fault::clones_alias, Fault::views_are_clones, Fault::last_one_copies,

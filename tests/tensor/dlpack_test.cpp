@@ -16,7 +16,7 @@ namespace {
 
 using testing::expect_error;
 
-// What a receiver does: looks at the structure and calls the deleter once.
+// A receiver: reads the structure and calls the deleter once.
 struct Received {
   explicit Received(dlpack::ManagedTensorVersioned* managed_) : managed(managed_) {}
   Received(const Received&) = delete;
@@ -63,7 +63,7 @@ TEST(Dlpack, EveryDTypeGoesOutAndComesBack) {
   }
 }
 
-// A read of a const tensor: nothing that others can see changes but the number of references.
+// Reads a const tensor: only the number of references changes.
 TEST(Dlpack, AnExportIsReadOnlyUnlessAskedFor) {
   Tensor t = Tensor::arange(4);
   const Tensor view = t;
@@ -176,8 +176,7 @@ TEST(Dlpack, StridedDataAreWritableIfTheyAreDistinct) {
   }
 }
 
-// An export for reading stays valid, and shows what it showed, after the pin that it joined is
-// gone.
+// An export for reading stays valid, with the same elements, after the pin that it joined ends.
 TEST(Dlpack, AReadOnlyExportOfPinnedDataKeepsThemInPlace) {
   Tensor t = Tensor::arange(4);
   std::optional<Storage::Pin> pin = t.storage().pin();
@@ -248,7 +247,7 @@ TEST(Dlpack, WithoutElementsOrAxes) {
   EXPECT_EQ(scalar.item<double>(), 2.5);
   const Tensor empty = from_dlpack(to_dlpack(Tensor::zeros({0, 3})));
   EXPECT_EQ(empty.shape(), (Extents{0, 3}));
-  // Where there is nothing, anything may be its address.
+  // Without elements, any address is allowed.
   dlpack::ManagedTensorVersioned* const managed = to_dlpack(Tensor::zeros({0, 3}));
   void* const data = managed->view.data;
   for (void* const address : {static_cast<void*>(nullptr), static_cast<void*>(&managed->flags)}) {
@@ -262,7 +261,7 @@ TEST(Dlpack, WithoutElementsOrAxes) {
   managed->deleter(managed);
 }
 
-// A structure of another library, whose deleter counts.
+// A structure from another library, whose deleter counts its calls.
 struct Foreign {
   std::array<float, 12> memory{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   std::array<std::int64_t, 2> shape{2, 3}, strides{6, -2};
@@ -379,7 +378,7 @@ TEST(Dlpack, RefusesWhatNoTensorCanShowAndLeavesItToTheCaller) {
   expect_error<ValueError>([] { to_dlpack(Tensor()); }, "undefined");
 }
 
-// Each import keeps the earlier one alive. What is written at the end of the chain goes nowhere.
+// Each import keeps the previous one alive. Writes at the end of the chain are discarded.
 TEST(Dlpack, AChainOfManyImportsEnds) {
   const MemoryScope leaks;
   {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports beside clones. Exporting a const tensor is a read, so that others may clone and export it
-// meanwhile; a writable export is a write of one Storage, whose data lazy clones elsewhere share.
+// Concurrent exports and clones. Exporting a const tensor is a read, so others may clone and export
+// it meanwhile. A writable export is a write of one Storage, whose data lazy clones of other
+// threads share.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,7 +26,7 @@ struct Counts {
   std::atomic<long> handed_over{0};
 };
 
-// Exports that one thread makes and another one writes through and ends.
+// Exports made by one thread, and written and ended by another.
 class Mailbox {
  public:
   bool put(Managed* managed) {
@@ -40,7 +41,7 @@ class Mailbox {
 
 int* data_of(Managed* managed) { return static_cast<int*>(managed->view.data); }
 
-// Clones what all have, writes some of the clones, and is the receiver of others' exports.
+// Clones the common tensor, writes some of the clones, and receives exports of other threads.
 void clone_and_receive(const Tensor& t, int rounds, Mailbox& mailbox, Counts& counts) {
   for (int k = 0; k < rounds; ++k) {
     Tensor clone = t.lazy_clone();
@@ -53,7 +54,7 @@ void clone_and_receive(const Tensor& t, int rounds, Mailbox& mailbox, Counts& co
   }
 }
 
-// Exports what all have for reading, and lazy clones of it for writing.
+// Exports the common tensor for reading, and lazy clones of it for writing.
 void export_both_ways(const Tensor& t, int rounds, Mailbox& mailbox, Counts& counts) {
   Tensor mine = t.lazy_clone();
   bool is_handed_over = false;
@@ -62,7 +63,7 @@ void export_both_ways(const Tensor& t, int rounds, Mailbox& mailbox, Counts& cou
     if (data_of(reading)[1] != kValue || (reading->flags & dlpack::kReadOnly) == 0) ++counts.wrong;
     reading->deleter(reading);
     if (is_handed_over) {
-      // Once the receiver is done, its write is there, for clones that are lazy again, too.
+      // Once the receiver is done, its write is visible, also in clones that are lazy again.
       if (mine.storage().state() == StorageState::pinned) continue;
       if (mine.lazy_clone().at<int>({1}) != kValue + 1) ++counts.wrong;
       is_handed_over = false;

@@ -75,7 +75,7 @@ const Actions& actions() {
   return list;
 }
 
-// Those that may use the heap for handles, shapes and text.
+// Operations that may use the heap for handles, shapes and text.
 const Actions& actions_without_memory() {
   static const Actions list{
       [](Scene& s) { s.t.lazy_clone(); },
@@ -109,7 +109,7 @@ const Actions& actions_without_memory() {
   return list;
 }
 
-// How many allocations an action makes, each of which failed once.
+// Makes each allocation of an action fail once. Returns their number.
 template <class Failing, class Error>
 std::size_t survived_failures(const std::function<void(Scene&)>& action) {
   for (std::size_t n = 0; n < 5000; ++n) {

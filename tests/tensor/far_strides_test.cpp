@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides and offsets at the ends of 64 bits, from producers that may mean harm. Strides of axes
-// without neighbours mean nothing: such tensors are legal. What reaches too far is refused. Whether
-// any sum or product overflows is for the undefined-behaviour sanitizer to say.
+// Strides and offsets at the ends of 64 bits, from possibly malicious producers. Strides of axes
+// with one element are ignored: these tensors are legal. Tensors that reach too far are refused.
+// The undefined-behaviour sanitizer checks sums and products for overflow.
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -28,7 +28,7 @@ constexpr std::array kExtremes{std::numeric_limits<index_t>::min(),
 TEST(TensorFarStrides, BetweenElementsAreRefused) {
   std::array<std::byte, 64> memory{};
   for (const index_t stride : kExtremes) {
-    if (stride > 0 && stride < index_t{1} << 57) continue;  // there may be so much memory one day
+    if (stride > 0 && stride < index_t{1} << 57) continue;  // may be real memory one day
     for (const DType dtype : {DType::int8, DType::complex128}) {
       for (const Extents& shape : {Extents{2}, Extents{3, 2}, Extents{2, 1}}) {
         Strides strides(shape.size());
@@ -82,7 +82,7 @@ TEST(TensorFarStrides, WithoutNeighboursMeanNothing) {
   }
 }
 
-// 2^48 elements away is as far as they are remembered.
+// Offsets are kept up to 2^48 elements.
 TEST(TensorFarStrides, WithoutNeighboursAreForgotten) {
   constexpr index_t kFar = index_t{1} << 48;
   const auto kept = [](Extents shape, index_t stride) {

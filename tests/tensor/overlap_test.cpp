@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-// All byte offsets in the storage that the elements cover, and whether one is covered twice.
+// The byte offsets in the storage covered by the elements, and whether one is covered twice.
 std::set<index_t> bytes_of(const Tensor& t, bool* twice = nullptr) {
   std::set<index_t> bytes;
   const auto item = static_cast<index_t>(item_size(t.dtype()));
@@ -75,7 +75,7 @@ TEST(TensorOverlap, AgreesWithEnumeration) {
   EXPECT_GT(n_no_in_range, 100);
 }
 
-// Views as people make them, whose axes often continue one another.
+// Typical views of users, whose axes often continue one another.
 Tensor random_part(const Tensor& base, std::mt19937& random) {
   Tensor view = base;
   if (random() % 4 == 0) view = view.bitcast(random() % 2 == 0 ? DType::int8 : DType::int32);
@@ -112,7 +112,7 @@ TEST(TensorOverlap, OfViewsOfOneArrayAgreesWithEnumeration) {
   EXPECT_GT(n_no_in_range, 100);
 }
 
-// 4,000 tensors that `make` gives, of which some overlap and some do not.
+// 4,000 random tensors from `make`; some overlap, some do not.
 template <class Make>
 void expect_overlap_as_enumerated(Make&& make) {
   int n_yes = 0, n_no = 0;
@@ -133,7 +133,7 @@ TEST(TensorOverlap, InternalOverlapAgreesWithEnumeration) {
   expect_overlap_as_enumerated([&] { return random_view(storage, random); });
 }
 
-// Few elements with steps of one size along many axes: some differences of indices nearly cancel.
+// Few elements, with steps of similar size along many axes: some index differences nearly cancel.
 TEST(TensorOverlap, InternalOverlapAlongManyAxesAgreesWithEnumeration) {
   const Storage storage = Storage::allocate(1000);
   std::mt19937 random(20);
@@ -206,7 +206,7 @@ TEST(TensorOverlap, OfForeignMemoryOfAnyPlaceAndLength) {
   }
 }
 
-// What a copy between the two gives that only an overlap that is seen gives right.
+// A copy between the two is correct only if overlap is detected.
 void expect_copies_like_one_memory(Tensor a, Tensor b) {
   for (const index_t shift : {-1, 1}) {
     for (index_t k = 0; k < a.numel(); ++k) a.set({k}, static_cast<double>(k));
@@ -268,7 +268,7 @@ TEST(TensorOverlap, ImportsOfOneBufferAreOneMemory) {
   expect_copies_like_one_memory(imported(20, true), imported(20, true));
 }
 
-// A number that is an address on one device is another one elsewhere.
+// Equal address numbers on different devices are different memory.
 TEST(TensorOverlap, AddressesOfDifferentDevicesAreNotCompared) {
   std::array<double, 4> memory{};
   const auto imported = [&](Device device) {
@@ -284,8 +284,8 @@ TEST(TensorOverlap, AddressesOfDifferentDevicesAreNotCompared) {
 }
 
 TEST(TensorOverlap, SaysWhenItGaveUp) {
-  // Sixteen axes of two elements with large steps and no structure, seen from both ends: a
-  // subset-sum problem. No byte of the storage is ever touched.
+  // Sixteen axes of two elements with large unstructured steps, from both ends: a subset-sum
+  // problem. No byte of the storage is touched.
   std::mt19937_64 random(3);
   constexpr index_t kBase = index_t{1} << 40;
   const auto step = [&random] { return kBase + static_cast<index_t>(random() % kBase); };

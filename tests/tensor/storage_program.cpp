@@ -30,7 +30,7 @@ void require(bool condition, const char* what) {
 
 // -- the simulator -------------------------------------------------------------------------------
 
-// Storages that still may share. The last member never needs a copy.
+// Storages that may still share data. The last member never needs a copy.
 struct Family {
   int members = 0;
 };
@@ -38,7 +38,7 @@ struct Family {
 struct SimStorage {
   std::vector<std::byte> bytes;
   std::shared_ptr<Family> family;
-  bool is_read_only = false;  // foreign: never its own
+  bool is_read_only = false;  // foreign memory: never owned
   bool is_foreign_writable = false;
   int pins = 0;
 
@@ -124,12 +124,12 @@ SimTensor simulated(std::vector<index_t> shape, const std::vector<Value>& values
 
 struct Pair {
   int number;
-  std::uint64_t step;  // that made it
+  std::uint64_t step;  // the step that made it
   Tensor tensor;
   SimTensor sim;
 };
 
-// Somebody else's memory: given back when nobody of the family is left, and exactly then.
+// Foreign memory: given back when the last member of the family is gone, not before.
 struct Foreign {
   std::shared_ptr<bool> is_freed = std::make_shared<bool>(false);
   std::shared_ptr<Family> family;
@@ -183,8 +183,8 @@ class Interpreter {
     for (Value& value : values) value = any_value();
     return values;
   }
-  // The choice among what there is depends on the steps that made it, not on their number: a
-  // needless step can then be taken out of a program without another meaning of the rest.
+  // The choice among existing pairs depends on the steps that made them, not on their number. So a
+  // needless step can be removed from a program without changing the meaning of the others.
   std::size_t any_index() {
     const std::uint64_t key = next();
     const auto rank = [key](const Pair& pair) {
@@ -206,8 +206,8 @@ class Interpreter {
     tensors_.push_back({n_made_++, step_, std::move(tensor), std::move(sim)});
   }
 
-  // In some steps one allocation fails: then nothing may have happened. Each step does its part of
-  // the library first, and only then that of the simulator.
+  // In some steps one allocation fails: then nothing may have changed. Each step first runs on the
+  // library, then on the simulator.
   void step() {
     std::optional<FailingAllocator> failing;
     if (any(6) == 0) failing.emplace(static_cast<std::uint64_t>(any(2)));
@@ -269,7 +269,7 @@ class Interpreter {
         std::string("foreign ") + (is_writable ? "writable " : "read-only ") + std::to_string(n));
   }
 
-  // The view of a tensor whose element k is element source[k] of it.
+  // A view of a tensor; its element k is element source[k] of the tensor.
   void add_view(const Pair& of, Tensor tensor, std::vector<index_t> shape,
                 const std::vector<std::size_t>& source, const std::string& how) {
     SimTensor view{of.sim.storage, std::move(shape), {}};
@@ -290,7 +290,7 @@ class Interpreter {
     slice_axis(of, axis);
   }
 
-  // Elements of `of` at the chosen places of one axis.
+  // Elements of `of` at the chosen positions of one axis.
   static std::vector<std::size_t> chosen_of(const SimTensor& of, std::size_t axis,
                                             const std::vector<index_t>& chosen) {
     const auto middle = of.shape.begin() + static_cast<std::ptrdiff_t>(axis);
@@ -355,7 +355,7 @@ class Interpreter {
              " expanded by 2");
   }
 
-  // The bytes that a tensor spans, in a storage of their own.
+  // The bytes that a tensor spans, in a new storage.
   SimTensor cloned(const SimTensor& of) {
     if (fault_ == Fault::clones_alias) return of;
     const auto low = of.at.empty() ? 0 : *std::min_element(of.at.begin(), of.at.end());
@@ -410,7 +410,7 @@ class Interpreter {
   }
 
   // -- writing ---------------------------------------------------------------------------------
-  // What a write to this storage must cost, and what it does to the family.
+  // Accounts for the cost of a write to this storage, and its effect on the family.
   void account_write(SimStorage& storage, bool is_overwrite) {
     const int most = fault_ == Fault::last_one_copies ? 0 : 1;
     if (storage.family->members <= most && !storage.is_read_only) return;
@@ -424,7 +424,7 @@ class Interpreter {
     storage.join(std::make_shared<Family>());
   }
 
-  // Writing a tensor with two elements in one place is an error, and nothing else.
+  // Writing a tensor with overlapping elements is an error without effect.
   bool is_refused(const Pair& target, const std::function<void()>& action) {
     if (!target.sim.overlaps_itself()) return false;
     try {
@@ -485,7 +485,7 @@ class Interpreter {
     say(name(target) + " = elements of " + name(source));
   }
 
-  // A writable export: its consumer writes at that address without asking.
+  // A writable export: its consumer writes at that address without notice.
   void pin() {
     if (!pins_.empty() && any(2) == 0) {
       say("end of the oldest pin");
@@ -559,7 +559,7 @@ class Interpreter {
   std::deque<Pinned> pins_;
   std::vector<Foreign> foreign_;
   CopyCounts expected_;
-  const Pair* written_ = nullptr;  // by the present step
+  const Pair* written_ = nullptr;  // written by the current step
 };
 
 }  // namespace

@@ -5,27 +5,27 @@
 #include <string>
 #include <vector>
 
-// Random programs over tensors, run by the library and by a simulator that knows nothing of
-// strides, blocks or laziness: a simulated storage is a vector of bytes, a simulated tensor the
-// list of the positions of its elements, and every clone copies. Of sharing it knows who was cloned
-// from whom and not written since (a family); that gives the least number of copies that are needed
-// if shared bytes are never written.
+// Random programs over tensors, run by the library and by a simulator without strides, blocks or
+// laziness: a simulated storage is a vector of bytes, a simulated tensor the list of the positions
+// of its elements, and every clone copies. It records which storages were cloned from each other
+// and not written since (a family). This gives the minimum number of copies if shared bytes are
+// never written.
 namespace palimpsest::testing {
 
-/// A program: one number per step, from which all that the step does follows. So any part of a
-/// program is a program, too.
+/// A program: one number per step, which determines the step. So any part of a program is a
+/// program, too.
 using Program = std::vector<std::uint64_t>;
 
 Program random_program(std::uint64_t seed, std::size_t n_steps);
 
-/// Planted into the simulator, to see that a difference is found.
+/// Planted into the simulator, to check that differences are found.
 enum class Fault {
   none,
   clones_alias,        ///< a lazy clone is a view
   views_are_clones,    ///< a view is a lazy clone
-  last_one_copies,     ///< the last one that shares data needs a copy
+  last_one_copies,     ///< the last member that shares data needs a copy
   overwriting_copies,  ///< an overwrite of everything moves the old bytes
-  failures_write,      ///< a write that found no memory has taken place
+  failures_write,      ///< a write without memory has an effect
   pins_are_ignored,    ///< the clone of a pinned storage is lazy
 };
 
@@ -34,7 +34,7 @@ enum class Fault {
 std::string difference(const Program& program, Fault fault = Fault::none,
                        std::string* listing = nullptr);
 
-/// A part of a program that has a difference, without needless steps.
+/// A part of a program that still differs, without needless steps.
 Program shrunk(Program program, Fault fault = Fault::none);
 
 }  // namespace palimpsest::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All views of small arrays of many layouts, against lists of their elements. An element's value is
-// its number in the storage, so that a list of values says where they lie.
+// All views of small arrays of many layouts, compared with lists of their elements. An element's
+// value is its number in the storage, so a list of values gives their positions.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -26,7 +26,7 @@ struct Listed {
   }
 };
 
-// The list of this shape whose element at an index is that of `from` at another one.
+// A list of this shape; its elements are those of `from` at mapped indices.
 Listed picked(const Listed& from, const Extents& shape,
               const std::function<Position(Position)>& source) {
   Listed list{shape, {}};
@@ -43,7 +43,7 @@ Listed picked(const Listed& from, const Extents& shape,
 
 Listed listed(const Tensor& t) { return {t.shape(), t.to_vector<index_t>()}; }
 
-// Shows what is expected, and may be written if no element is there twice.
+// Expects these elements, and that the view may be written if no element occurs twice.
 void expect_shows(Tensor view, const Listed& expected, const Tensor& base) {
   ASSERT_EQ(view.shape(), expected.shape);
   ASSERT_EQ(listed(view).elements, expected.elements)
@@ -221,7 +221,7 @@ TEST(TensorViewLaws, Windows) {
       }
       EXPECT_THROW(t.unfold(axis, n + 1, 1), ShapeError);
       EXPECT_THROW(t.unfold(axis, -1, 1), ShapeError);
-      // A single window has no distance to another one.
+      // A single window has no distance to a next one.
       EXPECT_NO_THROW(t.unfold(axis, n, index_t{1} << 62));
     });
   }

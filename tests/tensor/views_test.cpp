@@ -94,7 +94,7 @@ TEST(TensorViews, FlipReversesAxes) {
   EXPECT_EQ(values(t.flip(Axes{0, -1})), (Values{5, 4, 3, 2, 1, 0}));
   EXPECT_EQ(values(t.flip(Axes{0}).flip(Axes{0})), values(t));
   EXPECT_EQ(counted({0, 3}).flip(Axes{0, 1}).numel(), 0);
-  // Without elements there is no first one to move to.
+  // An empty tensor has no first element to move to.
   EXPECT_EQ(counted({0, 3}).flip(Axes{0, 1}).offset(), 0);
   expect_error<ShapeError>([&] { t.flip(Axes{0, -2}); }, "[Tensor.flip] repeated axis");
 }
@@ -141,7 +141,7 @@ TEST(TensorViews, AsStridedStaysInside) {
   expect_error<AliasError>([&] { t.as_strided({2}, {12}, 0); }, "reaches outside");
 }
 
-// Random chains of views against the same walk over plain nested indices.
+// Random chains of views, compared with the same walk over nested indices.
 TEST(TensorViews, ChainsShowTheElementsThatIndexArithmeticNames) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A C interface to tensors, as thin as it gets, for the Python scripts of this folder.
+// A minimal C interface to tensors, for the Python scripts of this folder.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -19,7 +19,7 @@ const char* kept(std::string words) {
   return text.c_str();
 }
 
-// Errors become null; what() is the text.
+// Errors become null, with what() as the text.
 template <class F>
 auto guarded(F&& f) -> decltype(f()) {
   try {
@@ -46,7 +46,7 @@ void* palimpsest_arange(const char* dtype, std::int32_t rank, const std::int64_t
     return handle_of(numbers.view(extents));
   });
 }
-/// Takes the bytes as they are.
+/// Copies the bytes unchanged.
 void* palimpsest_from_bytes(const void* bytes, const char* dtype, std::int32_t rank,
                             const std::int64_t* shape) {
   return guarded([&] {
