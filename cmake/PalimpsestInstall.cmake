@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` writes, and the package files that find_package(palimpsest) reads, both
-# from the install tree and from the build tree.
+# Installed files, and the package files that find_package(palimpsest) reads, for the install tree
+# and the build tree.
 include(CMakePackageConfigHelpers)
 
 set(palimpsest_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/palimpsest)
@@ -13,7 +13,7 @@ install(TARGETS palimpsest EXPORT palimpsest_targets
 get_property(palimpsest_modules GLOBAL PROPERTY palimpsest_modules)
 install(TARGETS ${palimpsest_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The command finds its library beside itself, wherever the tree was put.
+# The command finds its library relative to itself, in any installation folder.
 if(TARGET palimpsest_command)
   file(RELATIVE_PATH lib_from_bin
     ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})

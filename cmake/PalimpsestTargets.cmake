@@ -1,38 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-# What one layer, one test program and the library are made of.
+# How a layer, a test program and the library are built.
 
 find_program(PALIMPSEST_CCACHE ccache)
 if(PALIMPSEST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What it must be told to remember objects that were made with precompiled headers.
+  # Settings that ccache needs to cache objects with precompiled headers.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PALIMPSEST_CCACHE})
 endif()
 
-# Headers of others that most files read, parsed once for the library, in the layer `base`, and once for
-# the tests. Every file still includes what it uses: the lint preset builds without them.
+# External headers that most files include, parsed once for the library, in the layer `base`, and
+# once for the tests. Every file still includes the headers that it uses: the lint preset builds
+# without them.
 set(palimpsest_common_headers
   <algorithm> <array> <complex> <cstdint> <functional> <map> <memory> <optional> <span> <string>
   <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
 
-# Headers that the build makes.
+# Generated headers.
 set(palimpsest_generated ${PROJECT_BINARY_DIR}/include)
 
 add_library(palimpsest_options INTERFACE)
 target_include_directories(palimpsest_options INTERFACE ${palimpsest_generated})
-# Precompiled headers are shared by targets that see the same macros, those of fmt among them.
+# Precompiled headers are shared by targets with the same macros, including those of fmt.
 target_compile_definitions(palimpsest_options INTERFACE
   $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 target_compile_options(palimpsest_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
   -Woverloaded-virtual -ffp-contract=off)
-# GCC 12 sees overlaps and overruns in concatenations of std::string that are none (its bug 105651).
+# GCC 12 reports false overlaps and overruns in concatenations of std::string (its bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(palimpsest_options INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
 endif()
-# Of one file's names in another one.
+# Warnings about names of one file in another one.
 if(PALIMPSEST_UNITY)
   target_compile_options(palimpsest_options INTERFACE -Wno-shadow -Wno-subobject-linkage)
-  # Units are large: collecting garbage only beyond 1 GB, which none reaches, takes off a tenth of their time.
+  # Units are large: collecting garbage only above 1 GB, which no unit reaches, saves a tenth of
+  # their time.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(palimpsest_options INTERFACE --param=ggc-min-heapsize=1000000)
   endif()
@@ -41,14 +43,14 @@ if(PALIMPSEST_WERROR)
   target_compile_options(palimpsest_options INTERFACE -Werror)
 endif()
 if(PALIMPSEST_SANITIZE)
-  # GCC warns of moved-from optionals in instrumented code, where nothing is wrong.
+  # GCC warns of moved-from optionals in instrumented code without cause.
   target_compile_options(palimpsest_options INTERFACE
     -Wno-maybe-uninitialized -fsanitize=${PALIMPSEST_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
   target_link_options(palimpsest_options INTERFACE -fsanitize=${PALIMPSEST_SANITIZE})
 endif()
 
-# Gives the names that a source defines for itself: in namespaces without a name, as macros.
+# Returns the names that a source defines for itself: in unnamed namespaces and as macros.
 function(palimpsest_own_names source result)
   file(STRINGS ${source} lines REGEX "^([A-Za-z]|\\[\\[[a-z]+\\]\\] [A-Za-z]|}  // namespace$|#define )")
   set(names)
@@ -68,7 +70,7 @@ function(palimpsest_own_names source result)
         AND line MATCHES "(^|[ *&])([A-Za-z_][A-Za-z0-9_]*)(\\(|{|;| =|\\[)")
       set(name ${CMAKE_MATCH_2})
     endif()
-    # Calls of macros have capital letters only.
+    # Macro calls consist of capital letters only.
     if(name MATCHES "[a-z]")
       list(APPEND names ${name})
     endif()
@@ -77,7 +79,7 @@ function(palimpsest_own_names source result)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# Gives the names that a source uses, but those behind a dot, an arrow or `::`, as `;a;b;`.
+# Returns the names that a source uses, except those behind a dot, an arrow or `::`, as `;a;b;`.
 function(palimpsest_used_names source result)
   file(READ ${source} text)
   string(REGEX REPLACE "//[^\n]*" "" text "${text}")
@@ -88,7 +90,7 @@ function(palimpsest_used_names source result)
   set(${result} ";${names};" PARENT_SCOPE)
 endfunction()
 
-# Is one of these names among those of a text `;a;b;`?
+# Is one of these names in a text `;a;b;`?
 function(palimpsest_uses_any text names result)
   foreach(name IN LISTS names)
     string(FIND "${text}" ";${name};" position)
@@ -100,7 +102,8 @@ function(palimpsest_uses_any text names result)
   set(${result} FALSE PARENT_SCOPE)
 endfunction()
 
-# Gives the names of the types in the headers of the library that a file includes, directly or through others.
+# Returns the names of the types in the library headers that a file includes, directly or
+# indirectly.
 function(palimpsest_included_types file result)
   set(types)
   file(STRINGS ${file} lines REGEX "^#include \"palimpsest/")
@@ -132,10 +135,10 @@ endfunction()
 
 set(PALIMPSEST_UNITY_BYTES 100000)
 
-# Compiles the sources of a target in units of several, so that headers are read and what they instantiate is
-# compiled once for all of them. A source whose own names another one uses, for whatever, comes into another unit,
-# so that nothing changes its meaning, and so does one with a type of its own that has the name of one in a header
-# of another. Sources of other folders and of several targets stay alone.
+# Compiles the sources of a target in units of several, so that headers are parsed and templates
+# instantiated once per unit. Two sources go to different units if one uses a name that the other
+# defines for itself, or if one defines a type with the name of a type in a header of the other: so
+# no name changes its meaning. Sources of other folders and of several targets stay alone.
 function(palimpsest_unity target)
   if(NOT PALIMPSEST_UNITY)
     return()
@@ -192,10 +195,11 @@ endfunction()
 
 # palimpsest_layer(NAME [ALONE] [LEVEL <number>] [USES <layers>] [LIBRARIES <targets>])
 #
-# One folder of src/palimpsest. A header is internal if one of its first lines starts with
-# `// Internal`; all others are installed and each must compile alone. LIBRARIES are linked privately:
-# no third-party type is public. ALONE: a unit is never more than one source, since templates take most of the time.
-# LEVEL: of optimization in a release build, for code outside of loops over elements, which gains nothing from 3.
+# One folder of src/palimpsest. A header is internal if one of its first lines starts with `//
+# Internal`; all others are installed and each must compile alone. LIBRARIES are linked privately:
+# no third-party type is public. ALONE: each unit is one source, since templates take most of the
+# time. LEVEL: optimization level in a release build, for code outside of loops over elements, which
+# gains nothing from 3.
 function(palimpsest_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 L "ALONE" "LEVEL" "USES;LIBRARIES")
   set(target palimpsest_${name})
@@ -215,7 +219,7 @@ function(palimpsest_layer name)
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   if(name STREQUAL base)
-    # GCC gives functions of other instruction sets the level of the precompiled headers.
+    # GCC compiles functions for other instruction sets at the level of the precompiled headers.
     if(L_LEVEL)
       message(FATAL_ERROR "layer base: got LEVEL ${L_LEVEL}, expected none: loops of copy and kernels have its level")
     endif()
@@ -243,8 +247,8 @@ function(palimpsest_layer name)
   set_property(GLOBAL APPEND PROPERTY palimpsest_public_headers ${public})
 endfunction()
 
-# palimpsest_module(NAME SOURCES <files> LIBRARIES <targets>): a shared object beside the library, which
-# loads it when it is needed.
+# palimpsest_module(NAME SOURCES <files> LIBRARIES <targets>): a shared object beside the library,
+# which loads it on demand.
 function(palimpsest_module name)
   cmake_parse_arguments(PARSE_ARGV 1 M "" "" "SOURCES;LIBRARIES")
   set(target palimpsest_${name})
@@ -268,8 +272,8 @@ function(palimpsest_umbrella_header path)
   file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
 endfunction()
 
-# Gives the names of the functions that sources define, each at the start of a line as PATTERN, whose one group is
-# the name. The build is configured anew when one of the sources changes.
+# Returns the names of functions that sources define at the start of a line as PATTERN, whose only
+# group is the name. CMake runs again when one of the sources changes.
 function(palimpsest_defined_names result pattern)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
   set(names)
@@ -284,9 +288,10 @@ function(palimpsest_defined_names result pattern)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# palimpsest_list_header(HEADER LAYER PATTERN TYPE TEXT): writes a header into the build tree for all functions without
-# arguments that the sources of a layer define as PATTERN, whose one group is the name. `@declarations@` in TEXT stands
-# for their declarations, which begin with TYPE, and `@list@` for their names, separated by commas.
+# palimpsest_list_header(HEADER LAYER PATTERN TYPE TEXT): writes a header into the build tree for
+# all functions without arguments that the sources of a layer define as PATTERN, whose only group is
+# the name. In TEXT, `@declarations@` is replaced by their declarations, which begin with TYPE, and
+# `@list@` by their names, separated by commas.
 function(palimpsest_list_header header layer pattern type text)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${layer}/*.cpp)
   palimpsest_defined_names(names "${pattern}\\(\\)" ${sources})
@@ -299,7 +304,7 @@ function(palimpsest_list_header header layer pattern type text)
     "// SPDX-License-Identifier: Apache-2.0\n${text}")
 endfunction()
 
-# All `void register_ops_of_<name>()` that the sources of the ops define.
+# All `void register_ops_of_<name>()` in the sources of the ops.
 function(palimpsest_registered_ops)
   palimpsest_list_header(ops/registered_ops.hpp ops "void (register_ops_of_[a-z_0-9]+)" "void "
 "// Internal: functions that register the ops of this library. Made by the build from the definitions.
@@ -314,7 +319,7 @@ inline constexpr void (*kRegisteredOps[])() = {@list@};
 ")
 endfunction()
 
-# All `const LinopType& linop_types::<name>()` that the sources of the operators define.
+# All `const LinopType& linop_types::<name>()` in the sources of the operators.
 function(palimpsest_linop_types)
   palimpsest_list_header(linop/core/builtin_types.hpp linop "const LinopType& linop_types::([a-z_0-9]+)"
     "const LinopType& "
@@ -333,7 +338,7 @@ inline constexpr const LinopType& (*kBuiltIn[])() = {@list@};
 ")
 endfunction()
 
-# All `const ImageFormat& image_format_types::<name>()` that the sources of the file formats define.
+# All `const ImageFormat& image_format_types::<name>()` in the sources of the file formats.
 function(palimpsest_image_formats)
   palimpsest_list_header(io/image_format_list.hpp io "const ImageFormat& image_format_types::([a-z_0-9]+)"
     "const ImageFormat& "
@@ -405,7 +410,8 @@ inline std::vector<std::vector<testing::Refusal> (*)()> ${prefix}_refusal_lists(
 ")
 endfunction()
 
-# Links the objects of the named layers and of all that they use into a program of this build.
+# Links the objects of the named layers, and of the layers that they use, into a program of this
+# build.
 function(palimpsest_link_layers target)
   set(closure)
   foreach(layer ${ARGN})
@@ -422,7 +428,7 @@ function(palimpsest_link_layers target)
   add_dependencies(${target} ${modules})
 endfunction()
 
-# The one library that users link: all layers.
+# The library for users: all layers.
 function(palimpsest_library)
   add_library(palimpsest SHARED)
   add_library(palimpsest::palimpsest ALIAS palimpsest)
@@ -443,27 +449,27 @@ function(palimpsest_library)
     FILES ${palimpsest_generated}/palimpsest/palimpsest.hpp
       ${PROJECT_SOURCE_DIR}/src/palimpsest/testing.hpp)
   target_link_libraries(palimpsest PRIVATE $<BUILD_INTERFACE:palimpsest_options>)
-  # A symbol that nobody defines is found here and not by the first user. (Sanitizers leave theirs
-  # to the program.)
+  # Undefined symbols are errors here, not at the user's link. (Sanitizers leave theirs to the
+  # program.)
   if(NOT PALIMPSEST_SANITIZE)
     target_link_options(palimpsest PRIVATE LINKER:--no-undefined)
   endif()
-  # What is linked statically stays inside. Threads and exit handlers may come back to the library after
-  # dlclose(), so it stays loaded.
+  # Symbols of statically linked libraries stay hidden. The library stays loaded after dlclose(),
+  # since threads and exit handlers may still call it.
   target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete
     LINKER:--as-needed LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
   set_target_properties(palimpsest PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
   target_compile_features(palimpsest PUBLIC cxx_std_20)
   get_property(modules GLOBAL PROPERTY palimpsest_modules)
   add_dependencies(palimpsest ${modules})
-  # Modules lie beside the library, wherever the tree was put.
+  # Modules are beside the library, in any installation folder.
   set_target_properties(palimpsest PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH $ORIGIN
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endfunction()
 
-# palimpsest_command(SOURCES <files> LIBRARIES <targets>): the program `palimpsest`, a user of the library like
-# any other.
+# palimpsest_command(SOURCES <files> LIBRARIES <targets>): the program `palimpsest`, which uses the
+# library like any user.
 function(palimpsest_command)
   cmake_parse_arguments(PARSE_ARGV 0 C "" "" "SOURCES;LIBRARIES")
   add_executable(palimpsest_command ${C_SOURCES})
@@ -473,13 +479,13 @@ function(palimpsest_command)
     PRIVATE palimpsest palimpsest_options ${C_LIBRARIES})
 endfunction()
 
-# The headers of all test programs.
+# Precompiled headers of all test programs.
 function(palimpsest_test_headers)
   add_library(palimpsest_test_headers OBJECT ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
   target_precompile_headers(palimpsest_test_headers
     PRIVATE ${palimpsest_common_headers} <gmock/gmock.h> <gtest/gtest.h>)
   target_compile_features(palimpsest_test_headers PUBLIC cxx_std_20)
-  # As programs are compiled.
+  # Compiled like programs.
   set_target_properties(palimpsest_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(palimpsest_test_headers PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
   target_link_libraries(palimpsest_test_headers PRIVATE palimpsest_options GTest::gtest GTest::gmock)
@@ -495,10 +501,10 @@ function(palimpsest_test name)
   target_link_libraries(${name} PRIVATE ${T_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
   set(environment)
   if(PALIMPSEST_SANITIZE)
-    # Sanitizers hide from dlopen() whose run path leads to the modules.
+    # Sanitizers intercept dlopen(), which then ignores the run path to the modules.
     set(environment ENVIRONMENT_MODIFICATION LD_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR})
   endif()
-  # Estimated transforms are the same on every run, and leave no file behind.
+  # Estimated transforms are the same in every run, and write no file.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT 600 ENVIRONMENT PALIMPSEST_FFT_WISDOM=off ${environment})
 endfunction()

@@ -21,11 +21,11 @@ import re
 import subprocess
 import sys
 
-# Folders of src/palimpsest that stand on public headers only.
+# Folders of src/palimpsest that use public headers only.
 CLIENTS = ["cli", "python"]
-# Folders of tests that are unit tests of layers of another name.
+# Folders of tests that test layers of another name.
 TESTS_OF = {"model": {"memory"}, "samples": {"ops"}, "inspect": {"inspect", "run", "compile"}}
-# Headers that only one file of src may include, each its adapter.
+# Headers that only one file of src may include, its adapter.
 ADAPTED = {
     "FFTW": r"fftw3\.h",
     "CBLAS": r"(openblas/)?cblas\.h",
@@ -36,14 +36,14 @@ ADAPTED = {
     "xxHash": r"xxhash\.h",
     "Random123": r"Random123/.*",
 }
-# Vectors are a way to write loops: all of these layers may.
+# Vectors are for loops: all of these layers may use them.
 OF_LAYER = {"Highway": (("copy", "kernels"), r"hwy/.*")}
-# Locks that would stay taken in a child of fork() when a thread of the parent holds them.
+# Locks that stay locked in a child of fork() if a thread of the parent holds them.
 LOCKS = re.compile(r"\bstd::((?:shared_|recursive_|timed_)*mutex|condition_variable\w*)\b")
 LOCK_ADAPTERS = {"src/palimpsest/base/fork.hpp", "src/palimpsest/base/fork.cpp",
                  "src/palimpsest/memory/parking.cpp"}
 UMBRELLA = "palimpsest/palimpsest.hpp"  # made by the build
-# Besides the umbrella: headers above the layers that lead to some of their public headers.
+# Headers above the layers, besides the umbrella, that include some of their public headers.
 SHORTCUTS = {"src/palimpsest/testing.hpp"}
 LONGEST_FILE = 800
 LONGEST_LINE = 100
@@ -218,7 +218,7 @@ def check_files(tree):
         if path.suffix in BINARY or name == "LICENSE":
             continue
         text = tree.text(name)
-        # In stubs of Python the imports come first.
+        # Python stubs begin with imports.
         top = text if path.suffix == ".pyi" else "\n".join(text.splitlines()[:12])
         if "SPDX-License-Identifier: Apache-2.0" not in top:
             yield f"{name}: has no line 'SPDX-License-Identifier: Apache-2.0' near its top"

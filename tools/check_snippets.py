@@ -63,7 +63,7 @@ def blocks_of(page, text):
 
 def dead_links(page, text):
     """One line for each link to a file that is not there."""
-    # Code may look like a link; what it says stays where it is, so that lines count the same.
+    # Code may look like a link; spaces replace it, so that line numbers stay the same.
     prose = FENCE.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
     for match in LINK.finditer(prose):
         if not (page.parent / match[1]).exists():

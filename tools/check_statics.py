@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-# Random123 includes <iostream>, whose guard of the standard streams may end at any time.
+# Random123 includes <iostream>, whose guard of the standard streams may be destroyed at any time.
 STREAMS = {"base/random.cpp"}
 ENDS = {"__cxa_atexit": "when the process ends", "__cxa_thread_atexit": "when a thread ends"}
 GUARD = re.compile(r"guard variable for (?!.*\bpalimpsest::immortal<)(palimpsest::.*)")

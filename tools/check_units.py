@@ -40,7 +40,7 @@ def main():
     quiet(["cmake", "--preset", "release", "-B", build, f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"], root)
     units = []
     for command in json.loads((build / "compile_commands.json").read_text()):
-        # One source by itself compiles as elsewhere.
+        # A single source compiles in the usual way.
         if "/Unity/" in command["file"] and pathlib.Path(command["file"]).read_text().count("#include") > 1:
             words = shlex.split(command["command"])
             units.append(words[words.index("-o") + 1])

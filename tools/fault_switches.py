@@ -31,7 +31,7 @@ constexpr bool fault(int number) { return !std::is_constant_evaluated() && chose
 """
 
 OPENING, CLOSING = "([{", ")]}"
-# In front of an expression, though no bracket or comma.
+# Text before an expression that is not a bracket or comma.
 LEADS = re.compile(r"\s*(?:case\b[^:]*:|default:|return\b|else\b|\[\[\w+\]\])")
 ASSIGNS = re.compile(r"(?<![=!<>])(?:[-+*/%|&^]|<<|>>)?=(?!=)")
 
@@ -50,7 +50,7 @@ def segment_around(code, first, last):
         elif depth == 0 and c in ",;":
             break
         start -= 1
-        # The end of a block in front of a statement.
+        # The end of a block before a statement.
         if depth == 1 and c == "}" and re.match(r" *\n", code[start + 1:first]):
             start += 1
             break
@@ -71,7 +71,7 @@ def segment_around(code, first, last):
     while lead := LEADS.match(code, start, first):
         start = lead.end()
     start = after_head(code, start, first)
-    # What is assigned or initialized, but not where the sign of assignment is itself the fault.
+    # An assigned or initializing expression, except where the assignment sign itself is the fault.
     for sign in ASSIGNS.finditer(code, start, first):
         inside = code[start:sign.start()]
         if inside.count("(") == inside.count(")") and inside.count("{") == inside.count("}"):
@@ -146,5 +146,5 @@ def switched(text, code, faults):
               for (start, end, _), number in edits]
     for (start, end, replacement), _ in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
-    # In place of the first line, a comment, so that all lines keep their numbers.
+    # The include replaces the first line, a comment, so that line numbers stay the same.
     return '#include "palimpsest/planted_fault.hpp"\n' + text.split("\n", 1)[1], places

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that are missing:
 #   tools/install_dependencies.sh [build|python|test|lint|bench|docs|wheel]...
-# Each set of the first four contains the ones before it. Does nothing, quickly, when all are there, or when
+# Each of the first four sets contains the ones before it. Does nothing if all are installed, or if
 # PALIMPSEST_SKIP_INSTALL is set.
 set -eu
 [ -z "${PALIMPSEST_SKIP_INSTALL:-}" ] || exit 0

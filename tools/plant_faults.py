@@ -35,7 +35,8 @@ import fault_switches
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "equivalent_faults.txt"
 
-# Test programs of a layer, by target and path; a fault that one of them misses goes to the next.
+# Test programs of a layer, by target and path. A fault that one of them misses is passed to the
+# next.
 PROGRAMS = {
     "memory": [("test_memory", "tests/memory/test_memory"),
                ("test_tensor", "tests/tensor/test_tensor")],
@@ -46,7 +47,7 @@ PROGRAMS = {
                 ("test_compile_given_back", "tests/compile/test_compile_given_back"),
                 ("test_plan_contract", "tests/contract/test_plan_contract")],
 }
-# Folders of a layer's sources, where it has several.
+# Source folders of layers with several folders.
 FOLDERS = {"compile": ["plan", "run", "inspect", "compile"]}
 LEFT_OUT = {"memory/cow_protocol.hpp"}
 BUILD_TIMEOUT_S = 1800
@@ -84,7 +85,7 @@ def blanked(text):
     def blank(found):
         return re.sub(r"[^\n]", " ", found.group())
     pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|^#(?:[^\n]*\\\n)*[^\n]*'
-    # A digit separator is no character.
+    # A digit separator does not begin a character literal.
     text = re.sub(r"(?<=\d)'(?=\d)", "_", text)
     return re.sub(pattern, blank, text, flags=re.S | re.M)
 
@@ -140,7 +141,7 @@ def changes_of(line):
         yield lead, stripped, ";", "removed statement"
     for found in re.finditer(r"\w\(([\w.>_-]+), ([\w.>_-]+)\)", line):
         a, b = found.group(1), found.group(2)
-        # The smaller and the larger of two do not depend on their order.
+        # min and max do not depend on the order of their arguments.
         if a != b and not re.search(r"\bstd::(min|max)$", line[:found.start() + 1]):
             yield found.start(1), f"{a}, {b}", f"{b}, {a}", "exchanged arguments"
 
@@ -159,7 +160,8 @@ def faults_of(layer):
         for number, line in enumerate(code):
             if is_code(line):
                 for column, old, new, kind in changes_of(line):
-                    # No statement is what goes on from the line before, and no sum a message.
+                    # A continuation line is not a statement, and a concatenation of texts is not a
+                    # sum.
                     if kind == "removed statement" and not statement_start:
                         continue
                     if old in (" + ", " - ") and '"' in lines[number]:
@@ -226,7 +228,7 @@ class Workshop:
             origin, target = ROOT / name, self.source / name
             if not origin.is_file():
                 continue
-            # Equal files keep their time, so that nothing is built again without need.
+            # Equal files keep their time stamps, so that they are not built again.
             if target.exists() and target.read_bytes() == origin.read_bytes():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -319,7 +321,7 @@ class Workshop:
                 return set(left)
             bad = {n for path, line in errors for n, first, last in places.get(path, [])
                    if first <= line <= last}
-            # An error elsewhere: none in the files that have one.
+            # An error in another file: attributed to the files with faults.
             bad = bad or {n for path, _ in errors for n, _, _ in places.get(path, [])}
             if not bad:
                 sys.exit(f"plant_faults.py: errors where there is no fault: {sorted(errors)[:5]}")
@@ -369,7 +371,7 @@ def test_all(workshop, programs, order, wanted, count, n_wanted):
         timeouts.append(30 + 5 * (time.monotonic() - start))
 
     def killer_of(number):
-        # The tests of its own folder are the likeliest to find it.
+        # The tests of the fault's own folder are the most likely to find it.
         folder = order[number].path.split("/")[2] if number >= 0 else ""
         for (_, program), timeout_s in sorted(zip(programs, timeouts),
                                               key=lambda p: f"/{folder}/" not in p[0][1]):

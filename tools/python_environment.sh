@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Python environment build/venv, with the packages of python/requirements-test.txt, and with the
-# argument `extras` those of python/requirements-extras.txt too; with the argument `docs` or `wheel` another
-# one, build/venv-docs. Does nothing, quickly, when it has been made from these files. Exit status 3: there
-# is no package index.
+# Makes the Python environment build/venv, with the packages of python/requirements-test.txt, and
+# with the argument `extras` those of python/requirements-extras.txt too; with the argument `docs`
+# or `wheel` makes build/venv-docs instead. Does nothing if the environment was made from these
+# files. Exit status 3: no package index.
 set -eu
 cd "$(dirname "$0")/.."
 set_of_packages=test
@@ -15,7 +15,7 @@ esac
 wanted=python/requirements-$set_of_packages.txt
 log=build/python-environment.log
 
-# Installs the packages of a file and notes that they are there.
+# Installs the packages of a file and records them.
 install() {
   if cmp -s "$1" "$venv/$2"; then return; fi
   if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$1" >>"$log" 2>&1; then
@@ -34,7 +34,7 @@ if cmp -s "$wanted" "$venv/made-from.txt"; then
   exit 0
 fi
 mkdir -p build
-# Debian's Python, for which its packages of headers are, whatever else is on the path.
+# Debian's Python, which matches its header packages, whatever is first on the path.
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 if ! "$python" -m venv --clear "$venv" >"$log" 2>&1; then

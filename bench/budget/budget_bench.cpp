@@ -4,12 +4,12 @@
 //
 //   budget_bench COMMAND [size, default 160] [coils, 12] [iterations, 20] [repetitions, 2] [folder]
 //
-// COMMAND is the palimpsest command. Budgets: none, 40 % and 15 % of what is announced without one,
-// and the smallest, which the command names when it is given an impossible one. Peak: largest
-// resident set of the process less that of `palimpsest --version`. Seconds: of the whole process,
-// best of the repetitions, files in the page cache; and of all processors together, which other
-// work on the machine changes less. The ratio is of the latter. Error: of the image, against that
-// without a budget. Prints a table in Markdown; compares nothing with limits.
+// COMMAND is the palimpsest command. Budgets: none, 40 % and 15 % of the peak announced without
+// one, and the smallest, which the command names when it refuses an impossible one. Peak: largest
+// resident set of the process minus that of `palimpsest --version`. Seconds: wall clock of the
+// whole process, best of the repetitions, files in the page cache; and processor time of all
+// threads, which other work on the machine changes less. The ratio is of processor times. Error: of
+// the image, compared with that without a budget. Prints a table in Markdown and checks no limits.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -42,7 +42,7 @@ struct Bench {
   std::exit(1);
 }
 
-// The repetition with the least time, and the largest peak of all.
+// The repetition with the shortest time, and the largest peak of all repetitions.
 ChildResult best_of(index_t repetitions, const std::vector<std::string>& command) {
   ChildResult best;
   for (index_t i = 0; i < repetitions; ++i) {
@@ -70,7 +70,7 @@ std::vector<std::complex<float>> values_of(const Tensor& t) {
   return t.contiguous().to_vector<std::complex<float>>();
 }
 
-// |s x - y| / |y| with the best factor s, which is 1 unless it is free.
+// s x - y| / |y|, where s is 1 or, if `free`, the best factor.
 double error_of(const Tensor& image, const Tensor& reference, bool free_scale) {
   const auto x = values_of(image), y = values_of(reference);
   std::complex<double> xy = 0;

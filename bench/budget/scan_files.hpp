@@ -7,9 +7,9 @@
 
 namespace palimpsest::bench {
 
-/// Makes kspace and maps of a phantom, as .npy and as .cfl with .hdr, unless they are there: n^3
+/// Makes kspace and maps of a phantom, as .npy and as .cfl with .hdr, unless they exist: n^3
 /// points, smooth coil maps whose squares add up to 1, noise, two phase encodings that are
-/// undersampled fourfold but for their centre; readouts along x are complete.
+/// undersampled fourfold except in their centre, complete readouts along x.
 void make_scan_files(const std::string& folder, index_t n, index_t coils);
 
 }  // namespace palimpsest::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call and a compilation cost beside the arithmetic. numpy_calls.py times the same small
-// expressions in NumPy.
+// The cost of a call and of a compilation besides the arithmetic. numpy_calls.py times the same
+// small expressions in NumPy.
 #include <benchmark/benchmark.h>
 
 #include <string>

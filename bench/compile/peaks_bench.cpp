@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reuse, reordering and work in place are worth: the table of docs/planning.md. Each graph is
-// run once, so that the peak that was announced is also the one that was measured.
+// The gain from reuse, reordering and work in place: the table of docs/planning.md. Each graph is
+// run once to check that the announced peak is the measured one.
 //
 //     bench_peaks [coils] [size]
 #include <cstdio>
@@ -30,16 +30,16 @@ struct Case {
 };
 
 struct Peaks {
-  index_t no_reuse = 0;       // in program order, nothing is freed
-  index_t program_order = 0;  // memory is used again
+  index_t no_reuse = 0;       // in program order, without reuse
+  index_t program_order = 0;  // with reuse of memory
   index_t reordered = 0;
-  index_t all = 0;  // rewritten, in place, parts in their joins
+  index_t all = 0;  // rewritten, in place, parts computed in their joins
   index_t two_lanes = 0;
   index_t lower_bound = 0, arena = 0;  // of `all`
-  bool is_measured = false;            // the measured peaks are these
+  bool is_measured = false;            // do the measured peaks agree?
 };
 
-// The graph of a function that nothing was rewritten in, with its steps as they were written.
+// The peak of a function without rewrites, with its steps in the order of the graph.
 index_t peak_in_program_order(const Function& plain, const Tensor& value) {
   PlanRequest request;
   request.graph = &plain.graph();
@@ -99,7 +99,7 @@ Case sense_normal(index_t coils, index_t size) {
           Tensor::random_normal({size, size}, DType::complex64, {2, 0})};
 }
 
-// Branches of values of several sizes, which meet again and again.
+// Branches of values of several sizes, which are joined repeatedly.
 Case random_graph(unsigned seed) {
   std::mt19937 random(seed);
   const Variable x = make_input({DType::float64, {64, 128}, {}}, "x");
@@ -144,7 +144,7 @@ Variable chain(const Variable& x, int n) {
   return v;
 }
 
-// The shapes whose arena has to equal the lower bound.
+// Graphs whose arena must equal the lower bound.
 std::vector<Case> shapes() {
   const Variable x = make_input({DType::float64, {64, 64}, {}}, "x");
   const Tensor value = Tensor::ones({64, 64});
@@ -164,7 +164,7 @@ std::vector<Case> shapes() {
     v = ops::cumsum(v * 0.5 + bridges[static_cast<std::size_t>(i)], 0);
   }
   cases.push_back({"U of depth 5", x, v, value});
-  // Four iterations, unrolled, without division by what may be 0.
+  // Four unrolled iterations, without division by numbers that may be 0.
   const auto A = [](const Variable& p) {
     return p * 3.0 - ops::roll(p, 1, 0) - ops::roll(p, -1, 0);
   };

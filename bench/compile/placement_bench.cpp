@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well and how fast buffers are placed.
+// Quality and time of the placement of buffers.
 //
 //     bench_placement [--effort ms] [--capacity bytes] [file.csv]...
 //

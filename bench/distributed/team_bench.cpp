@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a parallel reconstruction holds and sends on many ranks, and when more of them stop paying.
+// Memory and messages of a parallel reconstruction on many ranks, and the number of ranks beyond
+// which more do not help.
 //
 //   bench_team [latency_us GB/s GFlop/s]
 //       an iteration of conjugate gradients on 1 to 1,024 ranks that are not there: peak, bytes,
@@ -35,7 +36,7 @@ struct Machine {
   double latency_s = 2e-6, bytes_per_s = 10e9, flops_per_s = 5e9;
 };
 
-// Maps, Fourier transform along the first axes of (z, y, x), and the points that were measured.
+// Maps, Fourier transform along the first axes of (z, y, x), and sampling of the measured points.
 NamedLinop parallel_imaging(index_t coils, index_t nz, index_t n) {
   const auto zeros = [](const Extents& shape, DType dtype) {
     return Tensor::zeros({}, dtype).expand(shape);

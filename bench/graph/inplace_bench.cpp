@@ -34,7 +34,8 @@ Graph branches(int n) {
   return {{x}, ends};
 }
 
-// Layers of 100 steps, each of two values of the layer before; no value has more than 8 readers.
+// Layers of 100 steps; each step reads two values of the previous layer, and no value has more than
+// 8 readers.
 Graph layers(int n) {
   constexpr int kWidth = 100, kMostReaders = 8;
   std::mt19937_64 random(1);
@@ -56,7 +57,7 @@ Graph layers(int n) {
   return {inputs, last};
 }
 
-// Inputs are lent, so that every value may be overwritten where its readers allow it.
+// Inputs are lent, so every value may be overwritten if its readers allow it.
 template <Graph (*make)(int)>
 void run_in_place_on(benchmark::State& state) {
   const Graph given = make(static_cast<int>(state.range(0)));

@@ -22,8 +22,8 @@ Variable vector_input(std::string name = "x") {
   return make_input({DType::float64, {8}, {}}, std::move(name));
 }
 
-// n values that are computed from x: elementwise, which may be fused with what reads them, and by
-// two steps each, the second of which is not.
+// n values computed from x: either elementwise, which may be fused with their readers, or by two
+// steps each, the second of which is not fused.
 std::vector<Variable> parts_of(const Variable& x, int n) {
   std::vector<Variable> parts;
   for (int i = 0; i < n; ++i) parts.push_back(x * static_cast<double>(i + 1));
@@ -59,7 +59,7 @@ GrowthCase compiled(std::string name, Build build) {
           }};
 }
 
-// Second and later calls.
+// The second and later calls.
 template <class Build>
 GrowthCase called(std::string name, Build build) {
   return {std::move(name), [build](int n) -> Work {
@@ -132,7 +132,7 @@ std::vector<SharedVariable> shared_vectors(int n) {
   return list;
 }
 
-// What a loop whose states begin with these values makes of each of them: the last, or all.
+// The final values of a loop whose states start with these values: the last, or all.
 std::vector<Variable> looped(const std::vector<Variable>& inits, bool traces) {
   const std::vector<ops::LoopState> states(inits.begin(), inits.end());
   const auto body = [](std::vector<Variable> a) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the cost of compiling, planning, running, saving and printing grows with the number of parts.
+// Growth of the cost of compiling, planning, running, saving and printing with the number of parts.
 // For each case the processor time at 10, 100, 1000 and 10,000 parts, the exponent p of the line
 // time = c n^p through the last three (least squares in logarithms), the exponent of the last
-// decade alone, and the most memory that the process held at the last size. Ends with the cases
-// whose fitted exponent is above 1.2.
+// decade alone, and the peak memory of the process at the last size. Ends with the cases whose
+// fitted exponent is above 1.2.
 //
 //     bench_growth [--most parts] [name]...     names: cases whose name contains one of these
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ namespace palimpsest::bench {
 namespace {
 
 constexpr double kHighestExponent = 1.2;
-constexpr double kShortest_s = 0.02;  // of all repetitions of one measurement together
+constexpr double kShortest_s = 0.02;  // minimum total time of the repetitions of a measurement
 
 double processor_time_s() {
   timespec now{};
@@ -32,7 +32,7 @@ double processor_time_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The least of at least two repetitions, unless one takes more than a second.
+// The shortest of at least two repetitions, unless one takes more than a second.
 double time_s(const std::function<void()>& work) {
   double least = 1e300, all = 0;
   for (int k = 0; k < 1000 && (k < 2 || all < kShortest_s) && all < 1; ++k) {
@@ -45,10 +45,10 @@ double time_s(const std::function<void()>& work) {
   return least;
 }
 
-// By this name callgrind knows what to count.
+// callgrind counts within the function of this name.
 __attribute__((noinline)) void counted_work(const std::function<void()>& work) { work(); }
 
-// The process' high-water mark is set to what it holds now, where the system allows that.
+// Resets the process' high-water mark to its current memory, if the system allows this.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 double peak_mib() {
   std::ifstream status("/proc/self/status");

@@ -7,15 +7,15 @@
 
 namespace palimpsest::bench {
 
-/// Something that is made of n parts. `prepare` builds what the work starts from and is not timed;
-/// it returns the work.
+/// A case with n parts. `prepare` builds the inputs of the work and is not timed; it returns the
+/// work.
 struct GrowthCase {
   std::string name;
   std::function<std::function<void()>(int n)> prepare;
   int most_parts = 10'000;
 };
 
-/// Graphs, functions, what they are saved as and how they are printed.
+/// Graphs and functions: building, saving and printing.
 std::vector<GrowthCase> graph_cases();
 /// Operators, their splits and files.
 std::vector<GrowthCase> operator_cases();

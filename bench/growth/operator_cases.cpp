@@ -41,8 +41,8 @@ Extents image_extents(int /*n*/) { return {4, 4}; }
 Extents line_extents(int /*n*/) { return {4}; }
 Extents blocks_extents(int n) { return {2 * n, 4, 4}; }
 
-// The first application: compiles, plans and runs. Operators are made anew each time, since they
-// keep what they compiled.
+// The first application: compiles, plans and runs. Operators are made again each time, since they
+// keep compiled functions.
 template <class Make>
 GrowthCase first(std::string name, Make make, Extents (*input)(int n) = image_extents) {
   return {name + ": first", [=](int n) -> Work {

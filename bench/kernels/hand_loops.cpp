@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled for the processor at hand.
+// Compiled for the processor of this machine.
 #include "hand_loops.hpp"
 
 #include <hwy/cache_control.h>
@@ -17,7 +17,7 @@ using V = hn::Vec<D>;
 
 constexpr std::size_t kN = hn::MaxLanes(D());
 
-// Elements before the first whole vector at p.
+// The number of elements before the first whole vector at p.
 template <class T>
 std::size_t head(const T* p, std::size_t n) {
   std::size_t i = 0;

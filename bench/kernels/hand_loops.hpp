@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops as one would write them by hand for one expression on this machine.
+// Loops written by hand for one expression on this machine.
 #pragma once
 
 #include <complex>
@@ -9,11 +9,11 @@ namespace palimpsest::bench {
 
 using c64 = std::complex<float>;
 
-/// What bounds everything else: the sum of all, a copy, a[i] + s b[i].
+/// Bounds for all kernels: the sum of all elements, a copy, a[i] + s b[i].
 float read_all(const float* a, std::size_t n);
-/// Eight rows of so many elements at a time, a cache line of each, asked for 1 KiB ahead.
+/// Reads eight rows at a time, a cache line of each, with prefetch 1 KiB ahead.
 float read_rows(const float* a, std::size_t rows, std::size_t columns);
-/// A matrix column by column, each as wide as a cache line.
+/// Copies a matrix by columns of the width of a cache line.
 void copy_columns(const float* a, float* z, std::size_t rows, std::size_t columns);
 void copy_all(const float* a, float* z, std::size_t n);
 void copy_streamed(const float* a, float* z, std::size_t n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on arrays of the size of an 8-coil image. Bytes are those read and written once.
+// Kernels on arrays of the size of an 8-coil image. Bytes count one read or write per element.
 #include <benchmark/benchmark.h>
 
 #include <array>

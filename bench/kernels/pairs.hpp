@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times two ways to do the same, by turns, so that what disturbs one disturbs the other.
+// Times two implementations alternately, so that disturbances affect both.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,19 +13,19 @@
 
 namespace palimpsest::bench {
 
-/// Seconds of one call: the middle one of all rounds, and the least.
+/// Seconds of one call: the median and the minimum over all rounds.
 struct Times {
   double median = 0, best = 0;
 };
 
 struct PairTimes {
   Times ours, theirs;
-  /// How much of their speed we reach: the middle one of the rounds, and that of the best times.
+  /// The ratio of their time to ours: the median over rounds, and the ratio of the best times.
   double median_ratio = 0, best_ratio = 0;
 };
 
-/// Counts the time that this process computes instead of the clock's: on a machine with other work,
-/// and for one thread only.
+/// Counts processor time instead of wall-clock time: for machines with other work, and for one
+/// thread only.
 inline bool use_processor_time = false;
 
 namespace detail {
@@ -54,7 +54,7 @@ inline Times summary(const std::vector<double>& x) {
 
 }  // namespace detail
 
-/// Rounds of at least a millisecond each, until `budget` seconds are over.
+/// Runs rounds of at least a millisecond each, for `budget` seconds.
 template <class F, class G>
 PairTimes time_pair(F&& ours, G&& theirs, double budget = 0.6) {
   ours();
@@ -74,7 +74,7 @@ PairTimes time_pair(F&& ours, G&& theirs, double budget = 0.6) {
   return times;
 }
 
-/// n elements in huge pages, where there are some: as the library's own memory.
+/// n elements in huge pages if available, like the library's own memory.
 template <class T>
 class Block {
  public:

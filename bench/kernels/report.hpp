@@ -12,9 +12,9 @@ namespace palimpsest::bench {
 
 struct Options {
   std::size_t smallest = 10'000, largest = 100'000'000;  // elements
-  std::string python;                                    // with NumPy and numexpr; empty: without
-  std::string script;                                    // what it runs
-  std::string filter;                                    // sections whose name contains it
+  std::string python;                                    // with NumPy and numexpr; empty: none
+  std::string script;                                    // run by `python`
+  std::string filter;                                    // only sections whose name contains it
 };
 
 void report_limits(const Options& options);
@@ -25,13 +25,13 @@ void report_sums(const Options& options);
 void report_fused_sums(const Options& options);
 void report_fft(const Options& options);
 
-/// 1 where processor time is counted, else 2.
+/// 1 if processor time is counted, else 2.
 inline int most_threads() { return use_processor_time ? 1 : 2; }
 
-/// Runs body(begin, end) on so many threads, on pieces of at least `grain`.
+/// Runs body(begin, end) on `threads` threads, on pieces of at least `grain`.
 void on_threads(int threads, std::size_t n, std::size_t grain,
                 const std::function<void(std::size_t, std::size_t)>& body);
-/// Runs f where kernels may use so many threads.
+/// Runs f with `threads` threads for kernels.
 void with_threads(int threads, const std::function<void()>& f);
 
 }  // namespace palimpsest::bench

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transpositions and strided copies against memcpy of as many bytes, sums against loops that read.
+// Transpositions and strided copies compared with memcpy of as many bytes, sums with loops that
+// only read.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -22,7 +23,7 @@ struct Case {
   Strides from, to;
 };
 
-// Images of so many channels, from one order of axes to the other.
+// Images with this number of channels, from one order of axes to the other.
 Case channels_last(const char* name, DType dtype, index_t n, index_t side) {
   return {name, dtype, {side, side, n}, {side, 1, side * side}, {side * n, n, 1}};
 }
@@ -33,7 +34,7 @@ Case channels_first(const char* name, DType dtype, index_t n, index_t side) {
 void report_copy(const Case& c, int threads) {
   const auto n = static_cast<std::size_t>(element_count(c.extents));
   const std::size_t bytes = n * item_size(c.dtype);
-  // Steps of two reach twice as far.
+  // Steps of two need twice the memory.
   Block<float> x(2 * bytes / sizeof(float)), y(2 * bytes / sizeof(float));
   const auto first = [](std::byte* data, const Case& k, const Strides& strides) {
     return data - reached_range(k.extents, strides).low * static_cast<index_t>(item_size(k.dtype));
@@ -140,7 +141,7 @@ void report_sums(const Options&) {
   }
 }
 
-// Sums of what a program computes on the way, and of its result in memory: of a (x - y)^2, float32.
+// Sums of a computed operand, and of its result in memory: sum of a (x - y)^2, float32.
 void report_fused_sums(const Options&) {
   std::printf("\nSums of a (x - y)^2, computed on the way. Speed relative to two steps\n");
   std::printf("%-34s %2s %8s %8s %7s %7s\n", "", "th", "ms", "2 steps", "best", "median");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused expressions of 10^4 to 10^8 elements against loops written by hand, NumPy and numexpr, all
-// on the same arrays.
+// Fused expressions of 10^4 to 10^8 elements compared with loops written by hand, NumPy and
+// numexpr, all on the same arrays.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace palimpsest::bench {
 namespace {
 
-// Arrays one after the other in memory that another process can open by its path.
+// Consecutive arrays in memory that another process can open by its path.
 class SharedArrays {
  public:
   SharedArrays(std::size_t count, std::size_t bytes) : bytes_(count * bytes), one_(bytes) {
@@ -107,7 +107,7 @@ const std::array kExpressions{
                        x.array<float>(3) + i, x.array<float>(4) + i, e - i, streamed);
                }}};
 
-// What a peer reports for one expression: the least and the middle time, 0 if it is missing.
+// Results of a peer for one expression: the minimum and the median time, 0 if it is missing.
 struct Peers {
   Times numpy, numexpr;
 };
@@ -156,7 +156,7 @@ void report_one(const Options& options, const Expression& e, std::size_t n, int 
     plain = time_pair(ours, [&] { hand(false); });
     if (n * item > (std::size_t{8} << 20)) past = time_pair(ours, [&] { hand(true); });
   });
-  // Against the faster of the two.
+  // Compares with the faster of the two.
   const bool streamed = past.theirs.best > 0 && past.theirs.best < plain.theirs.best;
   const PairTimes& best = streamed ? past : plain;
   const Peers peers = ask_peers(options, e, n, threads, arrays.path());

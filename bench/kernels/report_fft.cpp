@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batched transforms against bare calls of FFTW on the same data and threads: one plan for the
-// whole batch of a thread, measured on that data's layout.
+// Batched transforms compared with direct calls of FFTW on the same data and threads: one plan for
+// the whole batch of a thread, measured on that data's layout.
 #include <fftw3.h>
 
 #include <complex>
@@ -23,7 +23,7 @@ struct Case {
   bool in_place;
 };
 
-// Bare FFTW: the axes of one array of the batch, all arrays of a thread in one plan.
+// Direct calls of FFTW: the axes of one array of the batch; one plan for all arrays of a thread.
 class Bare {
  public:
   Bare(const Case& c, int threads, c64* in, c64* out) {
@@ -74,7 +74,7 @@ void report_case(const Case& c, int threads) {
   spec.in_place = c.in_place;
   const FftPlan plan = fft_plan(spec);
   Bare bare(c, threads, u.data(), c.in_place ? u.data() : v.data());
-  // Planning writes; zeros stay finite however often they are transformed in place.
+  // Planning writes to the arrays; zeros stay finite in repeated transforms in place.
   for (Block<c64>* block : {&x, &y, &u, &v}) std::fill_n(block->data(), n, c64(0));
   PairTimes t;
   with_threads(threads, [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels against loops written by hand, against the limits of this machine, and against peers.
+// Kernels compared with loops written by hand, with the limits of this machine, and with peers.
 //
 //     bench_kernels_report [--processor-time] [--smallest N] [--largest N]
 //                          [--python PROGRAM SCRIPT] [SECTION]
@@ -75,7 +75,7 @@ void report_limits(const Options&) {
   }
 }
 
-// What some orders cost without any work: what a kernel that needs them can reach.
+// The times of some access orders without work: limits for kernels that need them.
 void report_orders(const Options&) {
   std::printf("\nLimits of orders: speed relative to the plain one, median\n");
   const auto print = [](const char* name, const PairTimes& t) {

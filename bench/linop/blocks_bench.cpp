@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ArrayToBlocks and its adjoint in single precision, complex, on one thread: bytes per second of
-// the larger side, that of the blocks, and the same as a share of what memcpy reaches on a side of
-// that size. Each application stands beside a memcpy; what is reported are medians of the ratios of
-// neighbours, in processor time, so that other work of the machine meets both alike.
+// the larger side (the blocks), and its ratio to memcpy of a side of that size. Applications and
+// memcpy alternate; the ratios are medians over neighbours in processor time, so that other work of
+// the machine affects both.
 #include <benchmark/benchmark.h>
 #include <tbb/global_control.h>
 

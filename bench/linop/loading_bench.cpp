@@ -4,8 +4,8 @@
 //   bench_loading [folder for the file, default .] [GiB of weights, default 1] [processes, default
 //   4]
 //
-// Memory is what the kernel says of the process (smaps_rollup): Rss counts pages that are mapped,
-// Pss counts a page that n processes share as 1 / n of a page in each.
+// Memory is read from smaps_rollup: Rss counts resident pages, Pss counts a page that n processes
+// share as 1 / n of a page in each.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,10 +42,10 @@ double mebibytes(const std::string& key) {
   return NAN;
 }
 
-// Each has a pipe of its own: a fast process takes no signal that was for a slow one.
+// Each process has a separate pipe: a fast process must not take the signal for a slow one.
 constexpr std::size_t kRounds = 2;
 
-// Applies the operator, waits until all have, and says what this process takes.
+// Applies the operator, waits until all processes have, and prints the memory of this process.
 void use(const std::string& path, int number, int ready, std::array<int, kRounds> go) {
   const double before = mebibytes("Pss");
   NamedLinop A;

@@ -10,10 +10,9 @@
 #include <shared_mutex>
 #include <utility>
 
-// Copy-on-write storage of the kind that tensor libraries publish, for comparison: sharing wraps
-// the data in a heap-allocated context with a reference count and a reader-writer lock. A writer
-// gives its reference up first, copies under the reader lock, and the last one waits for the writer
-// lock.
+// Copy-on-write storage as in published tensor libraries, for comparison: sharing wraps the data in
+// a heap-allocated context with a reference count and a reader-writer lock. A writer first drops
+// its reference and copies under the reader lock; the last one waits for the writer lock.
 namespace palimpsest::bench {
 
 class LockedStorage {
@@ -56,7 +55,7 @@ class LockedStorage {
       if (context->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) take_last();
     }
 
-    // The last one waits for the copies of the others, then has the data for itself.
+    // The last owner waits for the copies of the others, then owns the data alone.
     Bytes take_last() {
       { const std::unique_lock lock(context->mutex); }
       Bytes taken = std::move(context->data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copy-on-write beside a lock-based design and memcpy. For medians:
+// Copy-on-write compared with a lock-based design and memcpy. For medians:
 //   bench_memory --benchmark_repetitions=9 --benchmark_enable_random_interleaving=true
 //     --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
@@ -71,7 +71,7 @@ BENCHMARK(locked_mutable_access);
 
 // -- the last owner takes over ------------------------------------------------------------------
 
-// One turn: a lazy clone, the end of the original, the write that takes the data over.
+// One turn: a lazy clone, the end of the original, and the write that takes over the data.
 void clone_and_steal(benchmark::State& state) {
   Storage storage = Storage::allocate(kMiB);
   for (auto _ : state) {
@@ -99,7 +99,7 @@ double seconds(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The memory of the copy was used before, as the destination of memcpy below.
+// The memory of the copy was used before, like the destination of memcpy below.
 void materialize(benchmark::State& state) {
   Storage storage = Storage::allocate(static_cast<std::size_t>(state.range(0)));
   std::memset(storage.mutable_data(), 1, storage.nbytes());
@@ -150,8 +150,8 @@ void shared_counter(benchmark::State& state) {
 }
 BENCHMARK(shared_counter)->Threads(1)->Threads(2);
 
-// The same with as much work of the thread's own as a lazy clone has: between two turns the line of
-// the counter goes to the other core, which a thread that does nothing else hardly lets happen.
+// The same with as much additional work per turn as a lazy clone has. Between two turns the cache
+// line of the counter moves to the other core; without work a thread would mostly keep it.
 void shared_counter_and_work(benchmark::State& state) {
   alignas(64) static std::atomic<std::uint64_t> counter{1};
   std::uint64_t x = 1;
@@ -199,8 +199,8 @@ BENCHMARK(memory_map_lazy_copy)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 
-// Everything: registering, cloning, asking for the counterparts, the end of the map and of old
-// ones.
+// All steps: registering, cloning, looking up the counterparts, destroying the map and the old
+// tensors.
 void memory_map_lazy_copy_whole(benchmark::State& state) {
   const std::vector<Tensor> views = views_of(state.range(0), state.range(1));
   std::vector<Tensor> copies;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long it takes to tell whether two views meet.
+// The time to decide whether two views overlap.
 #include <benchmark/benchmark.h>
 
 #include "palimpsest/tensor/tensor.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nufft in single precision: 10^6 points at uniformly random frequencies, the case with the least
+// Nufft in single precision: 10^6 points at uniformly random frequencies, the case with the lowest
 // locality. A case is image / decimal digits of eps / threads. Counters: points per second; the
 // time of the FFT of the padded grid alone, as a share of the whole; the time to sort the points,
 // once per trajectory, in seconds.
@@ -33,7 +33,7 @@ struct Problem {
   double sort_s = 0;
 };
 
-// Made once: threads and directions share it.
+// Made once, for all numbers of threads and both directions.
 const Problem& problem(const Extents& image, int digits) {
   static std::map<std::pair<std::size_t, int>, Problem> made;
   const auto [entry, is_new] = made.try_emplace({image.size(), digits});
@@ -53,7 +53,7 @@ const Problem& problem(const Extents& image, int digits) {
   return p;
 }
 
-// The FFT that both directions contain.
+// The time of the FFT that both directions contain, in seconds.
 double fft_seconds(const Extents& padded) {
   Tensor grid = Tensor::random_normal(padded, DType::complex64, {4});
   FftSpec spec;

@@ -3,16 +3,16 @@
 //
 //   peer_nufft_bart [folder for files, default .] [repetitions, default 3] [clock | processor]
 //
-// `processor` counts the time that all threads compute, divided by their number, and not the
-// clock's: for machines that do other work.
+// `processor` counts the processor time of all threads, divided by their number: for machines with
+// other work.
 //
 // Units: both take cycles per field of view. BART's first coordinate belongs to its first, fastest
 // dimension, which is our last axis. Scale: both are ortho, y = (prod N)^(-1/2) sum ...; the factor
-// between the results is printed. Sign: both exp(-2 pi i ..). Accuracy is that of 200 points
-// against the sum in double precision. BART's time is that of the command less that of the same
-// command with one point, which leaves start-up and files out as far as possible; ours is that of
-// an application after the first, and the sort of the points, once per trajectory, is printed
-// beside it. "fft" is the share of the transform of the padded grid, measured alone.
+// between the results is printed. Sign: both exp(-2 pi i ..). Accuracy is measured at 200 points
+// against the sum in double precision. BART's time is the time of the command minus that of the
+// same command with one point, which excludes start-up and files as far as possible. Ours is an
+// application after the first; the sort of the points, once per trajectory, is printed beside it.
+// "fft" is the share of the transform of the padded grid, measured alone.
 #include <sys/resource.h>
 #include <tbb/global_control.h>
 
@@ -48,7 +48,7 @@ double processor_seconds(int who) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// The time of f on so many threads, its own or those of a command that it runs.
+// The time of f on `threads` threads, of this process or of a command that it runs.
 double seconds_of(int threads, const auto& f) {
   const auto now = [&] {
     if (counts_processor_time) {
@@ -68,7 +68,7 @@ double best_of(int repetitions, int threads, const auto& f) {
   return best;
 }
 
-// The transform of the padded grid that both directions contain.
+// The time of the transform of the padded grid that both directions contain.
 double fft_seconds(const Extents& padded, int repetitions, int threads) {
   Tensor grid = Tensor::random_normal(padded, DType::complex64, {4});
   FftSpec spec;
@@ -87,7 +87,7 @@ std::vector<Complex> first_points(const Tensor& y) {
   return y.reshape({y.numel()}).narrow(0, 0, kChecked).to(DType::complex128).to_vector<Complex>();
 }
 
-// The sum at the first points.
+// The sum by definition at the first points.
 std::vector<Complex> direct(const Tensor& x, const Tensor& locs) {
   const auto image = x.to(DType::complex128).to_vector<Complex>();
   const auto k = locs.narrow(0, 0, kChecked).to(DType::float64).to_vector<double>();
@@ -121,7 +121,7 @@ double error_of(const std::vector<Complex>& y, const std::vector<Complex>& exact
   return std::sqrt(difference / norm);
 }
 
-// The factor c that brings c y next to z.
+// The factor c that minimizes |c y - z|.
 Complex factor_between(const std::vector<Complex>& y, const std::vector<Complex>& z) {
   Complex product = 0;
   double norm = 0;
@@ -140,7 +140,7 @@ void run(const std::string& command, int threads) {
   std::exit(1);
 }
 
-// Three coordinates, the one of the last axis first.
+// Three coordinates; the one of the last axis comes first.
 Tensor trajectory_of_bart(const Tensor& locs) {
   const index_t n = locs.shape(0), ndim = locs.shape(1);
   Tensor result = Tensor::zeros({n, 3}, DType::complex64);

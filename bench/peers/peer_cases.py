@@ -54,7 +54,7 @@ def random(shape, dtype):
 
 
 def compiled(expression, arrays):
-    # An axis broadcasts if it is known to be 1.
+    # An axis broadcasts if it is known to be 1 in the graph.
     inputs = [pt.tensor(str(a.dtype), tuple(1 if n == 1 else None for n in a.shape)) for a in arrays]
     f = ps.function(inputs, ps.Out(expression(*inputs), borrow=True))
     tensors = [ps.asarray(a) for a in arrays]
@@ -386,7 +386,7 @@ def operator_cases():
         tensor = ps.asarray(x)
         calls = {"ours": lambda: W(tensor)}
         if pywt is not None:
-            # Coefficients are arranged otherwise: only times are comparable.
+            # The coefficients are arranged differently: only times are comparable.
             calls["PyWavelets"] = lambda: pywt.wavedec2(x, "db4", mode="periodization", level=4)
         return calls
 

@@ -46,7 +46,7 @@ def sigpy_cases():
              lambda linop: linop.Resize((768, 768), image.shape))
     yield of("operator crop to 256^2 512^2", lambda: ps.Crop((512, 512), (256, 256), batch=()), image,
              lambda linop: linop.Resize((256, 256), image.shape))
-    # SigPy's differences look back.
+    # SigPy's differences are backward.
     yield of("operator gradient 512^2", lambda: ps.Gradient("Y X", "Y X", direction="backward"), image,
              lambda linop: linop.FiniteDifference(image.shape, axes=(0, 1)))
     blocks = (8, 8), (4, 4)

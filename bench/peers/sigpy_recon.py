@@ -58,7 +58,7 @@ def differences():
 
 
 def cases(kspace, maps):
-    # The weights below are meant for images of about this brightness.
+    # Scales data so that images have the brightness for which the weights below are chosen.
     unit = kspace / np.abs(np.fft.ifftn(kspace, norm="ortho", axes=(1, 2))).max()
 
     def palimpsest(regularizer, iterations, method="automatic"):
@@ -78,7 +78,7 @@ def cases(kspace, maps):
 
 
 def espirit_case(kspace):
-    # SigPy keeps singular vectors above 0.02 of the largest, we above sqrt(threshold).
+    # SigPy keeps singular vectors above 0.02 of the largest, Palimpsest above sqrt(threshold).
     return ("EspiritCalib",
             lambda: app.EspiritCalib(kspace, thresh=0.02, crop=0.8, show_pbar=False).run(),
             lambda: ps.espirit(kspace, threshold=0.02**2, crop=0.8).maps[0])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of call_bench.py from C++: lines of a name and microseconds.
+// The calls of call_bench.py in C++. Prints lines of a name and microseconds.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -17,7 +17,7 @@ double seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Best of 7 runs of 20,000 calls; time of the thread, which others do not lengthen.
+// Best of 7 runs of 20,000 calls, in thread time, which other work does not lengthen.
 template <class Call>
 void report(const char* name, Call call) {
   constexpr int kCalls = 20000;

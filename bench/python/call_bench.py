@@ -18,7 +18,7 @@ import numpy as np
 import palimpsest as ps
 
 CALLS = 20_000
-# Of a name: that of the call in C++ (empty: none), and the most microseconds above it.
+# By name: the call in C++ (empty: none), and the maximum number of microseconds above its time.
 TARGETS = {
     "f(x, y), arrays of NumPy": ("f(x, y)", 3.0),
     "f(x, y), tensors": ("f(x, y)", 0.4),

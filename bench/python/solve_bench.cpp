@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The solve of solve_bench.py from C++: seconds of the process an iteration.
+// The solve of solve_bench.py in C++. Prints process seconds per iteration.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solvers against their own operators, and how fast they come near to their optimum.
+// Solvers compared with their operators alone, and the speed of their convergence.
 //
 //   bench_solve                        iterations of CG, FISTA and Condat-Vu by turns with the
 //                                      operators that they apply, alone: medians of the ratios,
@@ -44,7 +44,7 @@ namespace palimpsest {
 namespace {
 
 struct Clocks {
-  double wall = 0, processor = 0;  // in seconds; the latter of all threads
+  double wall = 0, processor = 0;  // in seconds; processor: of all threads
 };
 
 Clocks now() {
@@ -59,7 +59,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Maps, Fourier transform of each coil, and the points that were measured.
+// Maps, Fourier transform of each coil, and sampling of the measured points.
 NamedLinop parallel_imaging(const Tensor& maps, const Tensor& mask) {
   return Chain(Dense(maps, "CNyNx,NyNx->CNyNx"),
                Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}, .centered = true}),
@@ -137,8 +137,8 @@ double distance(const Tensor& a, const Tensor& b) {
   return norm(a - b).item<double>() / norm(b).item<double>();
 }
 
-// The mask of what was measured, unit-norm maps, and the data divided by the scale; 0: so that the
-// largest value of A^H b is 1.
+// The mask of measured points, maps of unit norm, and the data divided by the scale. A scale of 0
+// makes the largest value of A^H b 1.
 void convergence(const std::string& kspace_path, const std::string& maps_path, double scale,
                  int most) {
   const Tensor kspace = read_npy(kspace_path);

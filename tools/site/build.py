@@ -47,10 +47,10 @@ def stage(folder):
     """Copies the pages, the pictures, and the files that pages link to."""
     for page in PAGES:
         text = (ROOT / page).read_text()
-        # The heading is the title of a page where nothing stands before it. A fence is one of a language alone.
+        # The heading must come first to be the title of a page. Fences name a language only.
         text = re.sub(r"\A<!-- SPDX[^\n]*\n", "", text)
         text = re.sub(r"^```python \w+$", "```python", text, flags=re.MULTILINE)
-        # Code with a bar in a cell of a table.
+        # Code with a bar within a table cell.
         text = re.sub(r"`([^`\n]*\\\|[^`\n]*)`", lambda code: "<code>" + html.escape(code[1].replace("\\|", "|"))
                       .replace("|", "&#124;") + "</code>", text)
         target = folder / page
@@ -117,7 +117,7 @@ AUTOLINK_SUPPORT = NO
 HTML_TIMESTAMP = NO
 """
     subprocess.run(["doxygen", "-"], input=settings, text=True, check=True)
-    # Doxygen links to sections of nested classes that it then leaves out.
+    # Doxygen links to sections of nested classes that it does not write.
     for page in (site / "cpp").glob("*.html"):
         text = page.read_text()
         if 'href="#nested-classes"' in text and 'name="nested-classes"' not in text:

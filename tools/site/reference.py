@@ -9,7 +9,7 @@ import palimpsest.errors
 import palimpsest.ops
 
 PAGES = [f"reference/{name}.md" for name in ("operators", "solvers", "imaging", "functions", "arrays", "ops", "errors")]
-# The page of a name of the top level is that of the file that binds it, unless a class says otherwise.
+# A top-level name belongs to the page of the file that binds it, unless a class sets another one.
 IMAGING = re.compile(r"calibration|noise|whiten|compress|oversampling|espirit|walsh|maps|brightness|rss|pattern|"
                      r"trajectory|stars|koosh|golden|ellipse|Ellipse|shepp|sense|reconstruct|Reconstruction|"
                      r"Calibration|Compressed|Espirit|Maps|Brightness|interleaved|samples|measured|image_dim|"

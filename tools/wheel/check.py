@@ -12,7 +12,7 @@ import sys
 import time
 
 MOST_WHEEL_BYTES, MOST_UNPACKED_BYTES, MOST_OBJECTS, MOST_MODULES = 24e6, 75e6, 20, 75
-# What the platform tag presumes.
+# Libraries that the platform tag presupposes.
 PRESUMED = re.compile(r"/(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s|libz|"
                       r"libexpat|libcrypto|libssl|libffi)[-.]")
 

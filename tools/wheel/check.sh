@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks a wheel in a fresh environment that knows nothing of the build: tools/wheel/check.sh WHEEL [PYTHON]
-# PALIMPSEST_NUMPY: a requirement such as numpy==1.24.*; SciPy is then one that takes it.
+# Checks a wheel in a fresh environment, independent of the build: tools/wheel/check.sh WHEEL
+# [PYTHON] PALIMPSEST_NUMPY: a requirement such as numpy==1.24.*; a compatible SciPy is then
+# installed.
 set -eu
 wheel=$(realpath "$1")
 python=${2:-/usr/bin/python3}
@@ -14,7 +15,7 @@ versions=$(sed -n 's/^\(hypothesis\|pytest\|scipy\)==/&/p' "$root/python/require
 if [ -n "${PALIMPSEST_NUMPY:-}" ]; then
   versions="$(echo "$versions" | sed 's/^scipy==.*/scipy/') $PALIMPSEST_NUMPY"
 fi
-# The index and the proxies of this machine, if it has some of its own.
+# The package index and the proxies of this machine, if set.
 env HOME="$HOME" "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel" $versions
 cd "$folder"
 $run python "$root/tools/wheel/check.py" "$wheel"

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import zipfile
 
-# Debian packages of the libraries that auditwheel copies, and of what is linked or compiled into ours.
+# Debian packages of the libraries that auditwheel copies, and of libraries linked or compiled into
+# ours.
 LICENCES = {
     "libfftw3-double3": "GPL-3.0-or-later",  # of version 2 or later; with Apache-2.0 it is passed on under 3
     "libfftw3-single3": "GPL-3.0-or-later",

@@ -37,7 +37,7 @@ class Case:
         f = self.files
         if self.command == "maps":
             return ["maps", f["kspace"] + ".cfl", name + ".cfl", *self.ours]
-        # Conjugate gradients alone would end at a residual.
+        # Conjugate gradients would otherwise end at a residual.
         return ["recon", f["kspace"] + ".cfl", "--maps", f["maps"] + ".cfl", "--save",
                 name + ".cfl", *self.ours, "--iterations", str(iterations), "--tolerance", "0"]
 
@@ -99,7 +99,7 @@ def on_the_plane():
         pics("`llr`, 20 frames, fixed shift", "series", ["-n", "-b8", *LLR], PLAIN_LLR,
              iterations=60, lengths=(10, 30), agreement=0.01, ratio=2, peak=1.5,
              is_scaled_alike=True, has_last_step=True),
-        # With its weight our iteration is at its end after 30 steps, too few to be timed.
+        # With BART's weight our iteration converges after 30 steps, too few to be timed.
         pics("radial, `l2:1`", "radial", ["-l2", "-r1"], "l2:1", iterations=50, lengths=(20, 220),
              agreement=0.005, ratio=2, timed=(along("-l2", "-r1e-6"), ours_along("l2:1e-6"))),
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from data import plane_of_head
 
 WEIGHTS = ["0.001", "0.003", "0.01", "0.03", "0.1"]
-# Wanted NRMSE of magnitudes, at most: acceleration, term, iterations.
+# Upper bounds for the NRMSE of magnitudes, by acceleration, term, iterations.
 WANTED = {(4, "l2", 30): 0.059, (4, "l1wav", 100): 0.034, (4, "tv", 100): 0.036,
           (6, "l2", 30): 0.080, (6, "l1wav", 100): 0.046, (6, "tv", 100): 0.057}
 BART = {"l2": ["-l2", "-r"], "l1wav": ["-l1", "-r"], "tv": ["-R", "T:7:0:"], "tgv": ["-R", "G:7:0:"]}

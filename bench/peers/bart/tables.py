@@ -75,7 +75,7 @@ def of_quality(rows):
              "|" + "---|" * 6]
     for row in rows:
         value = row["ours"][0]
-        # The wanted figures have three decimals.
+        # The bounds have three decimals.
         is_missed = round(value, 3) > row["wanted"]
         lines.append(f"| {row['acceleration']} | `{row['term']}` | " +
                      bold(f"{value:.4f}", is_missed) + f" ({row['wanted']:g}) | {row['ours'][1]} | "
