@@ -18,7 +18,7 @@ int main() {
   const index_t n = 200;
   const Tensor t = Tensor::linspace(0, 1, n);
 
-  // What was measured: the decay and noise of standard deviation 0.05.
+  // The measured data: the decay plus noise of standard deviation 0.05.
   const Variable time = constant(t);
   const Variable decay = constant(Tensor::scalar(true_a)) * ops::exp(time * -true_r);
   const Variable noise = constant(Tensor::random_normal({n}, DType::complex128, {7}));

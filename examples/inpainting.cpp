@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills in an image of which half of the pixels are missing: it is sparse in wavelets.
+// Fills in an image with half of its pixels missing: it is sparse in wavelets.
 #include <iostream>
 
 #include "pictures.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the examples with pictures share: a test image, an error and a way to show images.
+// Shared by the examples with pictures: a test image, an error measure, and output of images.
 #pragma once
 
 #include <array>

@@ -33,7 +33,7 @@ TEST(Roll, RotatesAllAxesAndWritesNothingElse) {
   }
 }
 
-// Several bands of both pieces of an axis; rows of which both pieces lie in one cache line.
+// Several bands of both pieces of an axis; rows with both pieces in one cache line.
 TEST(Roll, GoesInBandsThroughLargeArrays) {
   Random random(63);
   for (const Extents& extents : {Extents{300, 1000}, Extents{150000, 3}, Extents{3, 80000, 2}}) {

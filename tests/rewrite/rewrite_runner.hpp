@@ -22,8 +22,8 @@ struct RewriteCase {
 };
 
 /// The pass of the library with this name turns the expression into those ops, a second run does
-/// nothing, and a function compiled with this pass alone gives what one without any gives. Unknown
-/// extents are large enough for all pairs of special values of two inputs.
+/// nothing, and a function compiled with this pass alone gives the result of one without passes.
+/// Unknown extents are large enough for all pairs of special values of two inputs.
 void expect_rewritten(const std::string& pass, const RewriteCase& c, Agreement agreement);
 void expect_rewritten(const std::string& pass, const std::vector<RewriteCase>& cases,
                       Agreement agreement);

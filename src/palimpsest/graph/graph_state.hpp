@@ -264,7 +264,7 @@ class GraphState {
   void move_before(NodeInfo& node, NodeInfo* place);  // a node without uses
   void insert(NodeInfo& node);                        // into the graph, its uses not yet linked
   void erase(NodeInfo& node);                         // its uses taken out before
-  void destroy(NodeInfo& node);                       // for good
+  void destroy(NodeInfo& node);                       // permanently
   void link(UseSlot& slot, VarInfo& v);               // as the last use. CycleError
   void relink(UseSlot& slot, VarInfo& v, UseSlot* prev, UseSlot* next);
   void unlink(UseSlot& slot);

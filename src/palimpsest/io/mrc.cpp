@@ -283,7 +283,7 @@ void check(const MrcImage& image) {
 }
 
 struct Statistics {
-  // What the standard asks for where they are not known.
+  // The values that the standard requires where they are unknown.
   double least = 0, largest = -1, mean = -2, deviation = -1;
 };
 

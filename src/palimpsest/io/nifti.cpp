@@ -44,7 +44,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream() { ::gzclose(stream_); }
 
-  /// Exactly so many bytes.
+  /// Exactly this number of bytes.
   void read(void* out, index_t n_bytes) {
     constexpr index_t kMostAtOnce = index_t{1} << 28;
     auto* to = static_cast<char*>(out);

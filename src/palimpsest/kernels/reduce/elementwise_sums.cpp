@@ -72,7 +72,7 @@ std::uint32_t read_late(std::span<const SumOfOutputs> sums, const ElementwisePro
   return bits;
 }
 
-// What the sums of a pass depend on.
+// The parameters of the sums of a pass.
 struct Task {
   std::span<const SumOfOutputs> sums;
   std::span<const MutableView> results;
@@ -263,7 +263,7 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
 namespace {
 
 constexpr index_t kWindowBytes = 524288, kLongestStretch = 8192, kShortestStretch = 1024;
-// At most one of so many elements may be computed twice.
+// At most one of kMostTwice elements may be computed twice.
 constexpr index_t kMostTwice = 4;
 
 std::uint32_t bits_of(std::span<const HandedOn> handed) {

@@ -180,7 +180,7 @@ void runs_of(const std::byte* const* operands, int n, std::byte* result) {
   }
 }
 
-// The extremum of two vectors. The instruction of x86 processors gives what `Extremum` gives,
+// The extremum of two vectors. The instruction of x86 processors gives the result of `Extremum`,
 // unless the first vector holds NaN, which is lost. Runs with NaN are rare and are repeated.
 template <bool kMax, bool kQuick, class V>
 HWY_INLINE V extremum_of_two(V a, V b) {

@@ -10,7 +10,7 @@ namespace PALIMPSEST_API palimpsest {
 /// and `num_workers`, which set_attr() changes. Results have the same bits for all values.
 struct Workers {
   bool threaded = true;     ///< children may run side by side, as far as the budget allows
-  index_t num_workers = 0;  ///< at most so many at a time; 0: config.threads
+  index_t num_workers = 0;  ///< maximum at a time; 0: config.threads
 
   friend bool operator==(const Workers&, const Workers&) = default;
 };

@@ -54,7 +54,7 @@ Variable pad(const Variable& x, PadWidths widths, double value = 0);
 /// Values around a padded array.
 enum class PadMode {
   edge,     // the nearest element
-  wrap,     // the array again and again
+  wrap,     // the array repeats
   reflect,  // the array mirrored at its last element, which is not repeated
 };
 /// Errors   ShapeError: an axis without elements

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: arrays of NumPy, read where they lie.
+// Internal: arrays of NumPy, read without a copy.
 #pragma once
 
 #include "palimpsest/python/convert.hpp"
