@@ -140,7 +140,7 @@ Case random_graph(unsigned seed) {
 
 Variable chain(const Variable& x, int n) {
   Variable v = x;
-  for (int i = 0; i < n; ++i) v = ops::roll(v, i + 1, 0);
+  for (int i = 0; i < n; ++i) v = ops::roll(ops::flip(v, {0}), i + 1, 0);
   return v;
 }
 

@@ -36,7 +36,7 @@ std::vector<Variable> rolls_of(const Variable& x, int n) {
 }
 Variable chain_of(const Variable& x, int n, bool fuses) {
   Variable v = x;
-  for (int i = 0; i < n; ++i) v = fuses ? v * 1.5 : ops::roll(v, 1, 0);
+  for (int i = 0; i < n; ++i) v = fuses ? v * 1.5 : ops::roll(ops::flip(v, {0}), 1, 0);
   return v;
 }
 Variable sum_of(std::vector<Variable> terms) {

@@ -116,7 +116,7 @@ TEST_F(BudgetTest, LaterUsersOfARepeatedResultReadItAsTheyDid) {
 }
 
 TEST_F(BudgetTest, NothingIsRepeatedThatDoesNotLowerThePeak) {
-  const Variable y = ops::roll(ops::roll(x, 1, 0), 1, 1);
+  const Variable y = ops::roll(ops::flip(ops::roll(x, 1, 0), {0}), 1, 1);
   const Plan plan = plan_of(function({x}, y, {.budget_bytes = bytes}));
   EXPECT_EQ(plan.repeated_bytes, 0);
   EXPECT_GT(plan.peak_bytes, bytes);
@@ -161,7 +161,7 @@ struct ShapesTest : BudgetTest {
     }
   }
   static Variable chain(Variable v, int n) {
-    for (int i = 0; i < n; ++i) v = ops::roll(v, i + 1, 0);
+    for (int i = 0; i < n; ++i) v = ops::roll(ops::flip(v, {0}), i + 1, 0);
     return v;
   }
 };
