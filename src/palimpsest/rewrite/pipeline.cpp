@@ -12,6 +12,7 @@
 #include "palimpsest/rewrite/passes/call_libraries.hpp"
 #include "palimpsest/rewrite/passes/canonicalize.hpp"
 #include "palimpsest/rewrite/passes/collect_terms.hpp"
+#include "palimpsest/rewrite/passes/combine_rolls.hpp"
 #include "palimpsest/rewrite/passes/dense_operands.hpp"
 #include "palimpsest/rewrite/passes/drop_useless.hpp"
 #include "palimpsest/rewrite/passes/fold_constants.hpp"
@@ -66,6 +67,8 @@ std::vector<Rewrite> library() {
       {"apply_linear_identities", 1.3, fast({"identities", "reorders"}), apply_linear_identities,
        "transforms that undo each other, sums of repeated values, products of diagonals and of "
        "matrices"},
+      {"combine_rolls", 1.4, fast({"identities"}), combine_rolls,
+       "rolls of rolls become one pass over memory"},
       {"stabilize", 1.5, fast({"reorders"}), stabilize,
        "log(1 + x), log(sum(exp(x))), ... become functions that neither overflow nor lose digits"},
       {"call_libraries", 1.7, always({"library", "reorders"}), call_libraries,
