@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/rewrite/passes/fusion.hpp"
+#include "palimpsest/rewrite/passes/fusion/fusion.hpp"
 #include "palimpsest/rewrite/passes/inplace.hpp"
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
 #include "palimpsest/rewrite/passes/merge.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/rewrite/passes/join_passes.hpp"
+#include "palimpsest/rewrite/passes/fusion/join_passes.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/rewrite/passes/fuse_reductions.hpp"
+#include "palimpsest/rewrite/passes/fusion/fuse_reductions.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/rewrite/passes/fusion.hpp"
+#include "palimpsest/rewrite/passes/fusion/fusion.hpp"
 
 #include <algorithm>
 #include <cstdint>
