@@ -7,8 +7,15 @@ set(palimpsest_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/palimpsest)
 
 install(TARGETS palimpsest EXPORT palimpsest_targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# A program that links a static library links what that stands on.
+if(NOT BUILD_SHARED_LIBS)
+  set(palimpsest_pc_requires "fftw3 fftw3f libhwy libxxhash fmt tbb libpng zlib pugixml")
+  set(palimpsest_pc_libs " -lm -ldl -Wl,-rpath,\${libdir}")
+endif()
 
 get_property(palimpsest_modules GLOBAL PROPERTY palimpsest_modules)
 install(TARGETS ${palimpsest_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -428,15 +428,41 @@ function(palimpsest_link_layers target)
   add_dependencies(${target} ${modules})
 endfunction()
 
+# Gives one object of a layer and what it needs of OpenBLAS, whose names are local there: a program may have another
+# BLAS, and need not have this one.
+function(palimpsest_hide_openblas result layer)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/palimpsest_${layer}.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CMAKE_LINKER} -r --wrap=blas_memory_alloc -o ${object} $<TARGET_OBJECTS:palimpsest_${layer}>
+      ${OPENBLAS_LIBRARY}
+    COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=_Z* --keep-global-symbol=DW.ref.* ${object}
+    DEPENDS $<TARGET_OBJECTS:palimpsest_${layer}> COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set(${result} ${object} PARENT_SCOPE)
+endfunction()
+
 # The library for users: all layers.
 function(palimpsest_library)
-  add_library(palimpsest SHARED)
+  if(BUILD_SHARED_LIBS)
+    add_library(palimpsest SHARED)
+  else()
+    add_library(palimpsest STATIC)
+  endif()
   add_library(palimpsest::palimpsest ALIAS palimpsest)
   get_property(layers GLOBAL PROPERTY palimpsest_layers)
   foreach(layer ${layers})
     get_property(libraries GLOBAL PROPERTY palimpsest_libraries_${layer})
-    target_link_libraries(palimpsest PRIVATE
-      $<BUILD_INTERFACE:palimpsest_${layer}> ${libraries})
+    set(objects $<TARGET_OBJECTS:palimpsest_${layer}>)
+    if(NOT BUILD_SHARED_LIBS)
+      # Programs link what the objects need, not what has headers only.
+      list(REMOVE_ITEM libraries nlohmann_json::nlohmann_json palimpsest_random123)
+      if(palimpsest_openblas IN_LIST libraries)
+        list(REMOVE_ITEM libraries palimpsest_openblas)
+        palimpsest_hide_openblas(objects ${layer})
+      endif()
+    endif()
+    target_sources(palimpsest PRIVATE ${objects})
+    target_link_libraries(palimpsest PRIVATE ${libraries})
     get_target_property(headers palimpsest_${layer} HEADER_SET)
     if(headers)
       target_sources(palimpsest PUBLIC FILE_SET HEADERS
@@ -448,6 +474,17 @@ function(palimpsest_library)
     BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${palimpsest_generated}
     FILES ${palimpsest_generated}/palimpsest/palimpsest.hpp
       ${PROJECT_SOURCE_DIR}/src/palimpsest/testing.hpp)
+  target_compile_features(palimpsest PUBLIC cxx_std_20)
+  get_property(modules GLOBAL PROPERTY palimpsest_modules)
+  add_dependencies(palimpsest ${modules})
+  set_target_properties(palimpsest PROPERTIES LINKER_LANGUAGE CXX
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  if(BUILD_SHARED_LIBS)
+    palimpsest_shared_options()
+  endif()
+endfunction()
+
+function(palimpsest_shared_options)
   target_link_libraries(palimpsest PRIVATE $<BUILD_INTERFACE:palimpsest_options>)
   # Undefined symbols are errors here, not at the user's link. (Sanitizers leave theirs to the
   # program.)
@@ -458,13 +495,9 @@ function(palimpsest_library)
   # since threads and exit handlers may still call it.
   target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete
     LINKER:--as-needed LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
-  set_target_properties(palimpsest PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
-  target_compile_features(palimpsest PUBLIC cxx_std_20)
-  get_property(modules GLOBAL PROPERTY palimpsest_modules)
-  add_dependencies(palimpsest ${modules})
   # Modules are beside the library, in any installation folder.
   set_target_properties(palimpsest PROPERTIES
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH $ORIGIN
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/palimpsest.map INSTALL_RPATH $ORIGIN
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endfunction()
 

@@ -32,6 +32,15 @@ if(TREE STREQUAL Install)
     -Wl,-rpath,${prefix}/lib -o ${WORK_DIR}/by_pkg_config)
   run(${WORK_DIR}/by_pkg_config)
 endif()
+if(TREE STREQUAL Install AND EXISTS ${prefix}/lib/libpalimpsest.a)
+  # The names of OpenBLAS are local.
+  execute_process(COMMAND nm --extern-only --defined-only ${prefix}/lib/libpalimpsest.a OUTPUT_VARIABLE names
+    COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH " [TDB] [^_\n][^\n]*" foreign "${names}")
+  if(foreign)
+    message(FATAL_ERROR "libpalimpsest.a: got the global name${foreign}, expected only those of C++")
+  endif()
+endif()
 if(TREE STREQUAL Install AND EXISTS ${prefix}/bin/palimpsest)
   run(${prefix}/bin/palimpsest --version)
   # Without its HDF5 module the library names the missing file.
