@@ -7,7 +7,8 @@
     compare.py plot FILE... --out PICTURE
 
 Contestants of a case take turns, K rounds of at least a millisecond each; the least time of each
-counts. On several threads each rests before its turn: threads of OpenMP, OpenBLAS and oneTBB spin
+counts. A turn begins with a call that is not timed: the arrays of the others have filled the caches.
+On several threads each rests before its turn: threads of OpenMP, OpenBLAS and oneTBB spin
 for up to some 50 ms after their last work and would take a core from the next one. Then it runs for
 10 ms without being timed, since the first calls after a rest take twice as long.
 Results are compared with ours first: a peer that disagrees is reported and not timed.
@@ -57,6 +58,8 @@ def times(contestants, repeat, rest):
                 begin = time.perf_counter()
                 while time.perf_counter() - begin < WARM_UP_SECONDS:
                     call()
+            else:
+                call()
             least[name] = min(least[name], seconds_of_round(call, calls[name]))
     return least
 

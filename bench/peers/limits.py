@@ -26,6 +26,7 @@ def least(calls, repeat=15):
         counts[name] = max(1, int(1e-3 / (time.perf_counter() - begin)))
     for _ in range(repeat):
         for name, call in calls.items():
+            call()
             begin = time.perf_counter()
             for _ in range(counts[name]):
                 call()

@@ -96,8 +96,9 @@ def pylops_cases():
              lambda: pylops.Roll(x.shape, axis=1, shift=100, dtype="float32"))
     yield of("operator sum 1024^2", lambda: ps.SumReduce("Y X", "X"),
              lambda: pylops.Sum(x.shape, axis=0, dtype="float32"), (1024,))
-    yield of("operator diagonal 1024^2", lambda: ps.Diagonal(x, "Y X"),
-             lambda: pylops.Diagonal(x.ravel(), dtype="float32"))
+    weights = random((1024, 1024), np.float32)
+    yield of("operator diagonal 1024^2", lambda: ps.Diagonal(weights, "Y X"),
+             lambda: pylops.Diagonal(weights.ravel(), dtype="float32"))
     yield of("operator FFT 1024^2", lambda: ps.Fft(2, batch=()),
              lambda: pylops.signalprocessing.FFT2D(x.shape, norm="ortho", dtype="complex64"))
     kernel = random((5, 5), np.float32)

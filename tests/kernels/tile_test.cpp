@@ -8,6 +8,7 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
+#include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/kernels/elementwise/tile_plan.hpp"
@@ -360,6 +361,30 @@ TEST(Tile, StreamedOutputsHoldTheSameBits) {
   }
 }
 
+TEST(Tile, MemoryThatIsAskedForHoldsTheSameBits) {
+  Random random(34);
+  for (const DType dtype : {DType::float32, DType::complex64, DType::float64, DType::complex128}) {
+    ElementwiseProgram program;
+    const int x = program.input(dtype), y = program.input(dtype), s = program.input(dtype);
+    const int product = program.apply(ScalarOp::mul, {x, program.apply(ScalarOp::exp, {y})});
+    program.output(program.apply(ScalarOp::add, {product, program.apply(ScalarOp::mul, {x, s})}));
+    program.output(program.apply(ScalarOp::sub, {product, y}));
+    Array a(dtype, {7, 719}, {719, 1}, 1), b(dtype, {7, 719}), one(dtype, {7, 719}, {0, 0});
+    for (Array* array : {&a, &b, &one}) array->fill(random);
+    const auto run = [&](index_t cache_bytes) {
+      set_core_cache_bytes(cache_bytes);
+      Array out(dtype, {7, 719}, {719, 1}, 1), other(dtype, {7, 719}, {800, 1});
+      run_elementwise(program, std::array{a.view(), b.view(), one.view()},
+                      std::array{out.mutable_view(), other.mutable_view()});
+      set_core_cache_bytes(0);
+      EXPECT_TRUE(out.gaps_are_intact());
+      EXPECT_TRUE(other.gaps_are_intact());
+      return std::pair(bits(out), bits(other));
+    };
+    EXPECT_EQ(run(1), run(index_t{1} << 40));
+  }
+}
+
 TEST(Tile, ResultsDoNotDependOnThreads) {
   Random random(33);
   ElementwiseProgram program;
@@ -381,7 +406,8 @@ TEST(Tile, ResultsDoNotDependOnThreads) {
 // The plan of a program whose operands are all dense. In place, an output may lie on any input.
 class Planned {
  public:
-  explicit Planned(const ElementwiseProgram& program, bool in_place = false) : plan(program) {
+  explicit Planned(const ElementwiseProgram& program, bool in_place = false, bool far = false)
+      : plan(program) {
     for (int i = 0; i < program.n_inputs(); ++i) plan.place_input(i, true, false);
     int last_read = 0;
     for (int i = 0; i < program.n_inputs(); ++i) {
@@ -390,7 +416,7 @@ class Planned {
     for (int k = 0; k < static_cast<int>(program.outputs().size()); ++k) {
       plan.place_output(k, true, false, in_place ? last_read : 0);
     }
-    plan.finish();
+    plan.finish(far);
   }
   std::vector<Verb> verbs() const {
     std::vector<Verb> all;
@@ -413,6 +439,17 @@ TEST(TilePlan, ChainsPassThroughTheAccumulator) {
   EXPECT_EQ(planned.verbs(), (std::vector{Verb::product, Verb::subtract_from, Verb::store}));
   EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, if they were not dense
   EXPECT_EQ(planned.plan.place_of(ab), Place::accumulator);
+}
+
+TEST(TilePlan, LargeArraysAreAskedForOnceEach) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int a = program.input(DType::float32), b = program.input(DType::float32);
+  const int sum = program.apply(ScalarOp::add, {a, b});
+  program.output(program.apply(ScalarOp::mul, {sum, a}));
+  EXPECT_EQ(Planned(program, false, true).verbs(),
+            (std::vector{Verb::ask_to_read, Verb::ask_to_read, Verb::ask_to_write, Verb::load,
+                         Verb::add, Verb::multiply, Verb::store}));
 }
 
 TEST(TilePlan, AProductThatIsAddedToIsOneVerb) {

@@ -183,6 +183,23 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
   }
 }
 
+// True if the arrays are larger than the cache of a core.
+bool is_far(const Run& run) {
+  const auto& loop = run.loop;
+  const auto& program = run.plan.program();
+  index_t bytes = 0;
+  for (int k = 0; k < loop.n_operands; ++k) {
+    const bool is_output = k < run.n_outputs;
+    const int r = is_output ? program.outputs()[at(k)] : program.inputs()[at(k - run.n_outputs)];
+    index_t elements = 1;
+    for (int axis = 0; axis < loop.rank; ++axis) {
+      if (loop.step(k, axis) != 0) elements *= loop.at(axis).extent;
+    }
+    bytes += elements * item_of(run, r);
+  }
+  return bytes > core_cache_bytes();
+}
+
 // Chooses tiles whose slots fit the first level cache; longer tiles where there are no slots. The
 // number of slots depends on which operands are dense in a tile.
 void choose_tiles(Run& run, std::span<const ConstView> inputs,
@@ -212,7 +229,7 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
     const index_t slots = std::max(run.plan.most_slots(), 1);
     make(std::min(kLongTile, kScratchBytes / (slots * largest)) / kTileLanes * kTileLanes);
   }
-  run.plan.finish();
+  run.plan.finish(is_far(run));
   if (run.plan.slots() == 0) run.slot_bytes = 0;
 }
 
@@ -370,11 +387,12 @@ bool fill(CallKey& key, const ElementwiseProgram& program, std::span<const Const
           std::span<const MutableView> outputs) {
   const std::size_t rank = outputs[0].rank();
   const std::size_t words =
-      4 + rank + (inputs.size() + outputs.size()) * (1 + rank) + outputs.size();
+      5 + rank + (inputs.size() + outputs.size()) * (1 + rank) + outputs.size();
   if (words > CallKey::kMaxWords) return false;
   key.add(program.version());
   key.add(reinterpret_cast<std::uintptr_t>(real_tile_machines().real32));
   key.add(static_cast<std::uint64_t>(streaming_bytes()));
+  key.add(static_cast<std::uint64_t>(core_cache_bytes()));
   key.add(inputs.size());
   for (const MutableView& v : outputs) key.add(inputs_at(v, inputs));
   for (const index_t extent : outputs[0].extents) key.add(static_cast<std::uint64_t>(extent));

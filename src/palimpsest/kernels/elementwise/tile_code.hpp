@@ -15,6 +15,8 @@ enum class Verb : std::uint8_t {
   load,               // a = x
   store,              // x = a
   stream,             // x = a, past the caches
+  ask_to_read,        // asks for memory that x reaches soon
+  ask_to_write,
   add,                // a + x
   subtract,           // a - x
   subtract_from,      // x - a
@@ -76,6 +78,10 @@ using TileMachine = void (*)(const TileVerb* code, int n_verbs, std::byte* const
 
 /// Maximum number of elements of a vector and of a block.
 inline constexpr index_t kTileLanes = 16, kTileBlock = 256;
+/// Bytes between an element at work and the memory that is asked for: the processor's own
+/// prefetcher stays closer to loads than the last cache answers, and ends with each page. Sums and
+/// functions of 4 MB arrays take 0.65 to 0.9 of the time without it.
+inline constexpr index_t kAskAhead = 2048;
 
 /// The machines for this processor; null without vector instructions.
 struct RealTileMachines {

@@ -395,9 +395,10 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
   return n_slots;
 }
 
-void TilePlan::finish() {
+void TilePlan::finish(bool far) {
+  fill(is_asked_for_, false);
   assign_slots(false, slot_);
-  write_code();
+  write_code(far);
 }
 
 // Merges two verbs into one where the machine has such a verb.
@@ -607,7 +608,24 @@ void TilePlan::write(const Instruction& step, int& held) {
   held = r;
 }
 
-void TilePlan::write_code() {
+// Asks for the arrays of the run of verbs that begins with an instruction, once each. Operands of
+// another size than the run's numbers are left out.
+void TilePlan::ask_for_operands(int first) {
+  const DType dtype = program_->dtype_of_register(instructions_[at(first)].destination);
+  const auto ask = [&](Verb verb, int r) {
+    if (r < 0 || place_[at(r)] != Place::memory || streamed_[at(r)]) return;
+    if (program_->dtype_of_register(r) != dtype || is_asked_for_[at(r)]) return;
+    is_asked_for_[at(r)] = true;
+    put(verb, r);
+  };
+  for (int i = first; i < n_ && instructions_[at(i)].machine == instructions_[at(first)].machine;
+       ++i) {
+    for (const std::int16_t s : instructions_[at(i)].sources) ask(Verb::ask_to_read, s);
+    ask(Verb::ask_to_write, instructions_[at(i)].destination);
+  }
+}
+
+void TilePlan::write_code(bool far) {
   int held = -1, machine = kNone;  // held: register in the accumulator; machine: of the last step
   for (int i = 0; i < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
@@ -636,6 +654,7 @@ void TilePlan::write_code() {
                                                   : machines_.complex128;
       held = -1;
       ++n_steps_;
+      if (far) ask_for_operands(i);
     }
     Step& current = steps_[at(n_steps_ - 1)];
     write(step, held);

@@ -73,8 +73,9 @@ class TilePlan {
   /// on: the last one that reads an input in the same memory; 0 if there is none. place_of() tells
   /// whether it will be.
   void place_output(int output, bool dense, bool streamed, int first);
-  /// Assigns slots and writes the code. Called after all are placed.
-  void finish();
+  /// Assigns slots and writes the code. Called after all are placed. `far`: the arrays are larger
+  /// than a core's cache, and memory is asked for before it is used.
+  void finish(bool far);
 
   Place place_of(int r) const { return place_[at(r)]; }
   /// The output in whose array a register lies; -1: none.
@@ -115,7 +116,8 @@ class TilePlan {
   bool only_machines_read(int r) const;
   bool make_constant(int r);
   int assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegisters>& slot) const;
-  void write_code();
+  void write_code(bool far);
+  void ask_for_operands(int first);
   void write(const Instruction& step, int& held);
   void write_product(const Instruction& step, int held);
   void write_sum_of_product(const Instruction& step, int held);
@@ -131,7 +133,7 @@ class TilePlan {
   bool streams_ = false;
   std::array<Instruction, kMaxRegisters> instructions_;
   std::array<std::int16_t, kMaxRegisters> uses_;  // number of uses by instructions
-  std::array<bool, kMaxRegisters> is_input_, is_output_, still_, streamed_;
+  std::array<bool, kMaxRegisters> is_input_, is_output_, still_, streamed_, is_asked_for_;
   std::array<Place, kMaxRegisters> place_;
   std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;
   int n_constants_ = 0;
@@ -143,7 +145,7 @@ class TilePlan {
   std::array<Hoisted, kMaxConstants> hoisted_;
   int n_hoisted_ = 0;
   std::array<Step, kMaxRegisters> steps_;
-  std::array<TileVerb, 4 * kMaxRegisters> verbs_;
+  std::array<TileVerb, 5 * kMaxRegisters> verbs_;
 };
 
 }  // namespace palimpsest

@@ -205,6 +205,17 @@ struct Store {
   }
 };
 
+template <bool kWrites>
+struct Ask {
+  template <bool, class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&)[U]) {
+    if constexpr (U > 1) {
+      const Row<T, U> x(step, 0, spot);
+      PALIMPSEST_EACH(__builtin_prefetch(x.at(u) + kAskAhead / index_t{sizeof(T)}, kWrites));
+    }
+  }
+};
+
 struct Stream {
   template <bool, class T, int U>
   static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
@@ -334,6 +345,8 @@ constexpr void set_shared_handlers(const Set& set) {
   set(Verb::load, each<T, Load>());
   set(Verb::store, handler<T, Store>());
   set(Verb::stream, handler<T, Stream>());
+  set(Verb::ask_to_read, handler<T, Ask<false>>());
+  set(Verb::ask_to_write, handler<T, Ask<true>>());
   set(Verb::add, each<T, Sum>());
   set(Verb::subtract, each<T, Difference>());
   set(Verb::subtract_from, each<T, DifferenceFrom>());
@@ -401,7 +414,7 @@ class Steps {
   }
 
  private:
-  static constexpr int kMost = 4 * ElementwiseProgram::kMaxRegisters;
+  static constexpr int kMost = 5 * ElementwiseProgram::kMaxRegisters;
   static constexpr int kOperands = 4, kHalf = 0x8000;  // maximum of still operands
 
   // Advances by `vectors`. Still operands are moved back by as much, so their addresses stay.

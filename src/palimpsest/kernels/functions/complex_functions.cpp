@@ -189,7 +189,11 @@ void complex_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   };
   const auto lanes = static_cast<index_t>(hn::Lanes(TagFor<F>()));
   index_t i = 0;
-  for (; i + lanes <= n; i += lanes) apply(x + 2 * i, r + kStep * i);
+  for (; i + lanes <= n; i += lanes) {
+    ask_to_read(x + 2 * i);
+    ask_to_write(r + kStep * i);
+    apply(x + 2 * i, r + kStep * i);
+  }
   if (i == n) return;
   T last[2 * HWY_MAX_BYTES / sizeof(T)];
   std::fill_n(last, 2 * lanes, T{0.5});

@@ -11,6 +11,7 @@
 
 #include "palimpsest/base/dtype.hpp"
 #include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
+#include "palimpsest/kernels/elementwise/tile_code.hpp"
 #include "palimpsest/kernels/functions/vector_math-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -51,6 +52,14 @@ HWY_INLINE void store(hn::Vec<TagFor<F>> v, Stored<F>* p) {
   }
 }
 
+// Ask for the memory that comes some vectors later; kAskAhead says why.
+HWY_INLINE void ask_to_read(const void* p) {
+  __builtin_prefetch(static_cast<const std::byte*>(p) + kAskAhead);
+}
+HWY_INLINE void ask_to_write(void* p) {
+  __builtin_prefetch(static_cast<std::byte*>(p) + kAskAhead, 1);
+}
+
 // Loop of a function of one or two numbers. Op has static V call<Format>(V) or (V, V).
 template <class F, class Op>
 void function_loop(const std::byte* const* sources, std::byte* out, index_t n) {
@@ -68,7 +77,12 @@ void function_loop(const std::byte* const* sources, std::byte* out, index_t n) {
   };
   const auto lanes = static_cast<index_t>(hn::Lanes(TagFor<F>()));
   index_t i = 0;
-  for (; i + lanes <= n; i += lanes) apply(a + i, b + i, r + i);
+  for (; i + lanes <= n; i += lanes) {
+    ask_to_read(a + i);
+    if constexpr (kBinary) ask_to_read(b + i);
+    ask_to_write(r + i);
+    apply(a + i, b + i, r + i);
+  }
   if (i == n) return;
   // Fills the last vector with a value for which no lane takes a slow path.
   T x[HWY_MAX_BYTES / sizeof(T)], y[HWY_MAX_BYTES / sizeof(T)];
