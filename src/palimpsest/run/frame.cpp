@@ -24,6 +24,7 @@
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/loop_frame.hpp"
 #include "palimpsest/run/profiler.hpp"
+#include "palimpsest/tensor/reach.hpp"
 
 namespace palimpsest {
 namespace {
@@ -170,10 +171,8 @@ void Frame::add_arena(index_t bytes, Device device) {
 }
 
 bool Frame::is_reached_by(const Tensor& t) const {
-  return std::any_of(arenas_.begin(), arenas_.end(), [&](const Storage& arena) {
-    const auto bytes = static_cast<index_t>(arena.nbytes());
-    return may_share_memory(t, Tensor(arena, DType::uint8, {bytes}, {1}));
-  });
+  return std::any_of(arenas_.begin(), arenas_.end(),
+                     [&](const Storage& arena) { return may_reach(t, arena); });
 }
 
 // Gives the frame a new arena for one whose address was handed out; the old one stays with its new

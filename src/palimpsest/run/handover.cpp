@@ -292,8 +292,9 @@ Tensor Call::handed_over(const Plan& plan, Frame& frame, std::size_t i) const {
   }
   const bool is_clone = delivery.how == Handover::clone && !is_in_its_container(plan, i) &&
                         (i >= n_results || !has_destinations());
-  const Tensor value = value_of(plan, frame, delivery);
-  return is_clone ? value.lazy_clone() : value;
+  Tensor value = value_of(plan, frame, delivery);
+  if (is_clone) return value.lazy_clone();
+  return value;
 }
 
 // Drops each value after its copy: a container's old Storage may then become the frame's.

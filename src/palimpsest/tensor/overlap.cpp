@@ -7,6 +7,7 @@
 
 #include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/tensor/bounded_sum.hpp"
+#include "palimpsest/tensor/reach.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 // Addresses and reaches of existing memory are far below 2^62, so differences and sums of two of
@@ -74,20 +75,16 @@ struct Starts {
 bool are_reached_alike(Device a, Device b) {
   return a == b || (a.type == DeviceType::cpu && b.type == DeviceType::cpu);
 }
-std::optional<Starts> common_scale(const Tensor& a, const Tensor& b) {
-  if (shares_storage(a, b)) return Starts{0, 0};
-  if (a.storage().shares_data(b.storage()) || !are_reached_alike(a.device(), b.device())) {
-    return std::nullopt;
-  }
-  const auto place = [](const Tensor& t) {
-    return mapped_place(t.storage().data(), t.storage().nbytes());
-  };
+std::optional<Starts> common_scale(const Storage& a, const Storage& b) {
+  if (a.is(b)) return Starts{0, 0};
+  if (a.shares_data(b) || !are_reached_alike(a.device(), b.device())) return std::nullopt;
+  const auto place = [](const Storage& s) { return mapped_place(s.data(), s.nbytes()); };
   if (const auto x = place(a)) {
     const auto y = place(b);
     if (y && x->is_in_same_file(*y)) return Starts{x->offset, y->offset};
   }
-  const auto address = [](const Tensor& t) {
-    return static_cast<index_t>(reinterpret_cast<std::uintptr_t>(t.storage().data()));
+  const auto address = [](const Storage& s) {
+    return static_cast<index_t>(reinterpret_cast<std::uintptr_t>(s.data()));
   };
   return Starts{address(a), address(b)};
 }
@@ -98,8 +95,19 @@ struct Axis {
 
 }  // namespace
 
+bool may_reach(const Tensor& t, const Storage& storage) {
+  const std::optional<Starts> starts = common_scale(t.storage(), storage);
+  if (!starts) return false;
+  const ReachedRange range = reached_range(t.shape(), t.strides());
+  const auto item = static_cast<index_t>(item_size(t.dtype()));
+  const index_t first = starts->a + t.offset() * item;
+  const index_t end = starts->b + static_cast<index_t>(storage.nbytes());
+  return range.low < range.high && first + range.low * item < end &&
+         starts->b < first + range.high * item;
+}
+
 bool may_share_memory(const Tensor& a, const Tensor& b) {
-  const std::optional<Starts> starts = common_scale(a, b);
+  const std::optional<Starts> starts = common_scale(a.storage(), b.storage());
   return starts && ByteSet(a, starts->a).meets(ByteSet(b, starts->b));
 }
 
@@ -107,7 +115,7 @@ bool may_share_memory(const Tensor& a, const Tensor& b) {
 // meet where S + T = high_b - 1 - low_a.
 bool overlaps(const Tensor& a, const Tensor& b, bool* exact) {
   if (exact != nullptr) *exact = true;
-  const std::optional<Starts> starts = common_scale(a, b);
+  const std::optional<Starts> starts = common_scale(a.storage(), b.storage());
   if (!starts) return false;
   const ByteSet x(a, starts->a), y(b, starts->b);
   if (!x.meets(y)) return false;

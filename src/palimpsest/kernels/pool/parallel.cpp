@@ -28,11 +28,25 @@ void lose_pool() noexcept {
   if (was_used.load()) is_lost.store(true);
 }
 
+// True while the thread runs something that has no other threads.
+constinit thread_local bool is_alone = false;
+
+class AloneScope {
+ public:
+  explicit AloneScope(bool alone) : before_(std::exchange(is_alone, alone)) {}
+  ~AloneScope() { is_alone = before_; }
+  AloneScope(const AloneScope&) = delete;
+  AloneScope& operator=(const AloneScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 // Limits a number of threads to the pool's maximum. For more the pool would print a warning.
 int granted(int threads) {
   using tbb::global_control;
   const auto most = global_control::active_value(global_control::max_allowed_parallelism);
-  return static_cast<int>(std::min(static_cast<std::size_t>(std::max(threads, 1)), most));
+  return static_cast<int>(std::min(static_cast<std::size_t>(threads), most));
 }
 
 // Each thread keeps its last arena: making one takes longer than a small call.
@@ -59,13 +73,8 @@ bool has_pool() noexcept {
 
 // Does not use the pool yet: asking for the number starts no thread.
 int pool_threads() {
+  if (is_alone) return 1;
   return is_lost.load(std::memory_order_relaxed) ? 1 : tbb::this_task_arena::max_concurrency();
-}
-
-void run_with_threads(int n, const std::function<void()>& f) {
-  if (!has_pool()) return f();
-  tbb::task_arena arena(granted(n));
-  arena.execute(f);
 }
 
 }  // namespace palimpsest
@@ -73,6 +82,11 @@ void run_with_threads(int n, const std::function<void()>& f) {
 namespace palimpsest::detail {
 
 void run_limited(int threads, void (*call)(void*), void* body) {
+  if (threads == 1) {
+    const AloneScope scope(true);
+    call(body);
+    return;
+  }
   if (threads <= 0 || !has_pool()) {
     call(body);
     return;
@@ -87,6 +101,7 @@ void run_limited(int threads, void (*call)(void*), void* body) {
     KeptArena& arena;
     ~GiveBack() { of_this_thread<KeptArena>() = std::move(arena); }
   } const give_back{mine};
+  const AloneScope scope(false);
   mine.arena->execute([&] { call(body); });
 }
 

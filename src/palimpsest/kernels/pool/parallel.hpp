@@ -2,7 +2,6 @@
 // Internal: the interface to the thread pool.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <type_traits>
 
@@ -21,14 +20,11 @@ void run_ranges(index_t n, index_t grain, void (*call)(void*, index_t, index_t),
 /// True if there is a thread pool. A child made by fork() has none if the parent had used it: its
 /// loops run on the calling thread, with the same results.
 bool has_pool() noexcept;
-/// Number of threads of the pool, including the calling one.
+/// Number of threads that a loop may use, including the calling one.
 int pool_threads();
-/// Runs f with at most n threads for its loops, and no more than the host's tbb::global_control
-/// allows.
-void run_with_threads(int n, const std::function<void()>& f);
-
-/// Runs body() on the calling thread with at most `threads` threads of the pool, itself included;
-/// 0: all of them. Exceptions pass through.
+/// Runs body() on the calling thread with at most `threads` threads of the pool, itself included,
+/// and no more than the host's tbb::global_control allows; 0: all of them. One thread does not use
+/// the pool. Exceptions pass through.
 template <class Body>
 void run_with_threads(int threads, Body&& body) {
   using B = std::remove_reference_t<Body>;

@@ -91,7 +91,7 @@ TaskGraph::~TaskGraph() = default;
 
 void TaskGraph::run_all(void (*call)(void*, std::size_t), void* body) {
   Impl& impl = *impl_;
-  if (!has_pool()) {
+  if (pool_threads() == 1 || !has_pool()) {
     for (std::size_t i = 0; i < impl.tasks.size(); ++i) call(body, i);
     return;
   }
