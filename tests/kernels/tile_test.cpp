@@ -8,7 +8,6 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
-#include "palimpsest/base/cache_size.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/kernels/elementwise/tile_plan.hpp"
@@ -372,11 +371,11 @@ TEST(Tile, MemoryThatIsAskedForHoldsTheSameBits) {
     Array a(dtype, {7, 719}, {719, 1}, 1), b(dtype, {7, 719}), one(dtype, {7, 719}, {0, 0});
     for (Array* array : {&a, &b, &one}) array->fill(random);
     const auto run = [&](index_t cache_bytes) {
-      set_core_cache_bytes(cache_bytes);
+      ask_for_memory_from(cache_bytes);
       Array out(dtype, {7, 719}, {719, 1}, 1), other(dtype, {7, 719}, {800, 1});
       run_elementwise(program, std::array{a.view(), b.view(), one.view()},
                       std::array{out.mutable_view(), other.mutable_view()});
-      set_core_cache_bytes(0);
+      ask_for_memory_from(0);
       EXPECT_TRUE(out.gaps_are_intact());
       EXPECT_TRUE(other.gaps_are_intact());
       return std::pair(bits(out), bits(other));

@@ -12,10 +12,10 @@ namespace palimpsest {
 /// One step of a machine. It has one accumulator a, of several vectors, and operands x and y in
 /// memory. Products and sums are rounded separately on every processor.
 enum class Verb : std::uint8_t {
-  load,               // a = x
-  store,              // x = a
-  stream,             // x = a, past the caches
-  ask_to_read,        // asks for memory that x reaches soon
+  load,         // a = x
+  store,        // x = a
+  stream,       // x = a, past the caches
+  ask_to_read,  // asks for memory that x reaches soon
   ask_to_write,
   add,                // a + x
   subtract,           // a - x
