@@ -19,6 +19,8 @@ bool is_better(T candidate, T best) {
   return candidate != candidate || (kMax ? candidate > best : candidate < best);
 }
 
+constexpr index_t kAskedBytes = 2048;
+
 // The best element so far; `position` is its row-major number.
 struct Best {
   alignas(16) std::byte value[16];
@@ -82,6 +84,8 @@ void scan_row(const Leaf& leaf, const std::byte* from, index_t step, index_t n, 
     length = count;
   }
   if (length == 0) return;
+  // The next row of a dense array comes while the position is searched.
+  for (index_t b = 0; b < kAskedBytes; b += 64) __builtin_prefetch(from + n * kItem + b);
   // NaN counts as the best: then either the value is NaN, or no element is.
   const auto is_it = [found = value](T x) { return x == found || x != x; };
   for (; length > kLeafElements; block += kLeafElements, length -= kLeafElements) {

@@ -105,6 +105,11 @@ void advance(const Lines& lines, const std::byte* x, index_t x_step, std::byte* 
   }
 }
 
+// Asks for the next piece of a dense line: its memory comes while additions wait for one another.
+void ask_for(const std::byte* piece, index_t bytes) {
+  for (index_t b = 0; b < bytes; b += 64) __builtin_prefetch(piece + b);
+}
+
 // Scans up to kTogether lines, at x[k] and out[k], piece by piece.
 void scan_lines(const Lines& lines, const std::byte* const* x, std::byte* const* out, int n_lines) {
   alignas(64) std::byte pieces[kTogether][kPiece * kItem];
@@ -116,6 +121,8 @@ void scan_lines(const Lines& lines, const std::byte* const* x, std::byte* const*
       const auto line = static_cast<std::size_t>(k);
       at[line] = pieces[k];
       lines.load(x[k] + i * lines.x_step, lines.x_step, at[line], lines.item, n);
+      ask_for(x[k] + (i + kPiece) * lines.x_step, n * lines.item);
+      ask_for(out[k] + (i + kPiece) * lines.out_step, n * lines.item);
     }
     lines.scan(at.data(), n_lines, sums, n, i == 0);
     for (int k = 0; k < n_lines; ++k) {
