@@ -42,6 +42,7 @@ struct Grid {
   index_t row_extent = 1, col_extent = 1;  // of the axes
   index_t row_tiles = 1, col_tiles = 1, tiles = 1;
   int outer_rank = 0;  // axes in front of the two that are tiled
+  bool is_square = false;
 };
 
 // The parts of a run that do not depend on addresses.
@@ -105,11 +106,11 @@ void make_grid(Run& run, index_t longest) {
     loop.at(0).extent = 1;
     std::fill_n(loop.at(0).steps.begin(), loop.n_operands, 0);
   }
-  const bool square = loop.rank > 1 && arrange_square_tiles(run);
+  grid.is_square = loop.rank > 1 && arrange_square_tiles(run);
   grid.outer_rank = std::max(loop.rank - 2, 0);
   grid.col_extent = loop.at(loop.rank - 1).extent;
   if (loop.rank > 1) grid.row_extent = loop.at(loop.rank - 2).extent;
-  if (square) {
+  if (grid.is_square) {
     grid.cols = std::min({kSquareTile, longest, grid.col_extent});
     grid.rows = std::min({kSquareTile, longest / grid.cols, grid.row_extent});
   } else {
@@ -219,10 +220,11 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
   const index_t fair = count <= kParallelGrain ? count : std::max(kLongTile, count / kTilesAtLeast);
   index_t longest = (std::min(kLongestTile, fair) + kTileBlock - 1) / kTileBlock * kTileBlock;
   index_t bytes = make(longest);
-  if (bytes > kCachedBytes) {
+  const index_t cached = run.grid.is_square ? kScratchBytes : kCachedBytes;
+  if (bytes > cached) {
     const index_t item = bytes / longest;  // all slots together
-    longest = std::max(kCachedBytes / item, std::min(kLongTile, kScratchBytes / item)) /
-              kTileLanes * kTileLanes;
+    longest = std::max(cached / item, std::min(kLongTile, kScratchBytes / item)) / kTileLanes *
+              kTileLanes;
     bytes = make(longest);
   }
   if (bytes > kScratchBytes) {
