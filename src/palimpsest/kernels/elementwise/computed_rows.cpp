@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "palimpsest/base/cache_size.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -67,7 +69,8 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
   loop_.merge(0, loop_.rank);
 
   plan_.begin_placing();
-  index_t item = 1, copied = 0;  // bytes: largest register element; copies per element
+  // Bytes: of the largest register element; of copies and of arrays, per element.
+  index_t item = 1, copied = 0, moved = 0;
   for (int r = 0; r < program_.n_registers(); ++r) item = std::max(item, item_of(r));
   for (int i = 0; i < program_.n_inputs(); ++i) {
     const int r = program_.inputs()[at(i)];
@@ -91,10 +94,12 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     has_row_still_ |= row_still_[at(i)];
     const bool is_still = still_[at(i)] || row_still_[at(i)];
     if (!is_still) copied += item_of(r);
+    if (!is_still) moved += item_of(r);
     plan_.place_input(i, !is_still, is_still);
   }
   for (int k = 0; k < n_stored_; ++k) {
     const DType made = program_.dtype_of_register(program_.outputs()[at(k)]);
+    moved += static_cast<index_t>(item_size(made));
     store_[at(k)] = copy_row_between(made, stored[at(k)].dtype);
     // Results whose elements lie densely are computed in place.
     const int operand = 1 + program_.n_inputs() + k;
@@ -110,7 +115,7 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     plan_.place_output(k, is_dense && made == stored[at(k)].dtype, false, last_read);
   }
   if (reads) plan_.place_output(0, true, false, 0);
-  plan_.finish(false);
+  plan_.finish(elements * moved > core_cache_bytes());
   item_ = item;
   const index_t bytes = plan_.slots() * item + copied + 1;  // scratch bytes per element
   const index_t cached = std::clamp(kCachedBytes / bytes, kTileBlock, kLongestBlock);
