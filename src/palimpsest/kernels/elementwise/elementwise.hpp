@@ -85,8 +85,8 @@ class ElementwiseProgram {
 /// Aliases  an output may share the memory of an input with the same strides and item size;
 ///          otherwise outputs are disjoint from the inputs and from each other
 /// Cost     one pass over memory; at most 160 KiB of stack per thread; threads from oneTBB for big
-///          arrays. The preparation for given dtypes, extents and strides is cached for some dozen
-///          programs. The result depends neither on the number of threads nor on alignment
+///          arrays. The preparation for given dtypes, extents and strides is cached for about a
+///          hundred programs. The result depends neither on the number of threads nor on alignment
 void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs);
 

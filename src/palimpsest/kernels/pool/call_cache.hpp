@@ -88,7 +88,7 @@ class CallCache {
   }
 
  private:
-  static constexpr std::size_t kSets = 16, kWays = 4;
+  static constexpr std::size_t kSets = 32, kWays = 4;
 
   static bool take(Place& place) {
     return !place.taken.load(std::memory_order_relaxed) &&
