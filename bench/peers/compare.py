@@ -7,10 +7,10 @@
     compare.py plot FILE... --out PICTURE
 
 Contestants of a case take turns, K rounds of at least a millisecond each; the least time of each
-counts. A turn begins with a call that is not timed: the arrays of the others have filled the caches.
-On several threads each rests before its turn: threads of OpenMP, OpenBLAS and oneTBB spin
-for up to some 50 ms after their last work and would take a core from the next one. Then it runs for
-10 ms without being timed, since the first calls after a rest take twice as long.
+counts. A turn begins with 10 ms that are not timed: the others have filled the caches, and it takes
+several passes until large arrays are there again. On several threads each rests before its turn:
+threads of OpenMP, OpenBLAS and oneTBB spin for up to some 50 ms after their last work and would take
+a core from the next one.
 Results are compared with ours first: a peer that disagrees is reported and not timed.
 """
 
@@ -53,12 +53,9 @@ def times(contestants, repeat, rest):
         least[name] = float("inf")
     for _ in range(repeat):
         for name, call in contestants.items():
-            if rest > 0:
-                time.sleep(rest)
-                begin = time.perf_counter()
-                while time.perf_counter() - begin < WARM_UP_SECONDS:
-                    call()
-            else:
+            time.sleep(rest)
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < WARM_UP_SECONDS:
                 call()
             least[name] = min(least[name], seconds_of_round(call, calls[name]))
     return least

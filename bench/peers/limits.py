@@ -13,6 +13,7 @@ import numpy as np
 
 import palimpsest as ps
 import palimpsest.ops as pt
+from compare import WARM_UP_SECONDS
 from peer_cases import compiled, random
 
 
@@ -26,7 +27,9 @@ def least(calls, repeat=15):
         counts[name] = max(1, int(1e-3 / (time.perf_counter() - begin)))
     for _ in range(repeat):
         for name, call in calls.items():
-            call()
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < WARM_UP_SECONDS:
+                call()
             begin = time.perf_counter()
             for _ in range(counts[name]):
                 call()
