@@ -451,6 +451,16 @@ TEST(TilePlan, LargeArraysAreAskedForOnceEach) {
                          Verb::add, Verb::multiply, Verb::store}));
 }
 
+TEST(TilePlan, OfArraysOfTwoSizesThoseOfTheMachineAreAskedFor) {
+  if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
+  ElementwiseProgram program;
+  const int a = program.input(DType::complex64);
+  program.output(program.apply(ScalarOp::abs2, {a}));
+  const auto verbs = Planned(program, false, true).verbs();
+  EXPECT_EQ(std::count(verbs.begin(), verbs.end(), Verb::ask_to_read), 1);
+  EXPECT_EQ(std::count(verbs.begin(), verbs.end(), Verb::ask_to_write), 0);
+}
+
 TEST(TilePlan, AProductThatIsAddedToIsOneVerb) {
   if (tile_machines().real32 == nullptr) GTEST_SKIP() << "no vectors";
   ElementwiseProgram program;

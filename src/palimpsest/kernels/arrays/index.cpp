@@ -23,6 +23,7 @@ constexpr int kMaxOperands = static_cast<int>(kMaxRank) + 1;
 constexpr index_t kBatchGroup = 16;
 constexpr index_t kRowPiece = 4096;       // elements of a row in one task
 constexpr index_t kTaskElements = 65536;  // elements in one task, for rows
+constexpr std::size_t kRowsAhead = 8;     // prefetch distance in rows
 
 std::size_t at(index_t i) { return static_cast<std::size_t>(i); }
 
@@ -126,13 +127,25 @@ T& element(std::byte* base, index_t offset) {
   return *reinterpret_cast<T*>(base + offset);
 }
 
+// A call of memcpy takes longer than to copy a short row.
+void copy_row(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kUnit = 16, kShort = 256;
+  if (bytes % kUnit != 0 || bytes > kShort) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (std::size_t b = 0; b < bytes; b += kUnit) std::memcpy(to + b, from + b, kUnit);
+}
+
 template <class T>
 void gather_tile(std::byte* dense, std::byte* indexed, const Offsets& o, index_t n) {
   for (std::size_t i = 0; i < at(o.n); ++i) {
     if (n == 1) {
       element<T>(dense, o.dense[i]) = element<T>(indexed, o.indexed[i]);
     } else {
-      std::memcpy(dense + o.dense[i], indexed + o.indexed[i], at(n) * sizeof(T));
+      const std::size_t next = std::min(i + kRowsAhead, at(o.n) - 1);
+      __builtin_prefetch(indexed + o.indexed[next]);
+      copy_row(dense + o.dense[i], indexed + o.indexed[i], at(n) * sizeof(T));
     }
   }
 }
@@ -142,7 +155,7 @@ void set_tile(std::byte* dense, std::byte* indexed, const Offsets& o, index_t n)
     if (n == 1) {
       element<T>(indexed, o.indexed[i]) = element<T>(dense, o.dense[i]);
     } else {
-      std::memcpy(indexed + o.indexed[i], dense + o.dense[i], at(n) * sizeof(T));
+      copy_row(indexed + o.indexed[i], dense + o.dense[i], at(n) * sizeof(T));
     }
   }
 }

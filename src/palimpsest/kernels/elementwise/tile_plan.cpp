@@ -20,6 +20,12 @@ namespace {
 
 enum Machine : int { kNone, kReal32, kComplex64, kReal64, kComplex128 };
 
+// The numbers that a machine computes with.
+DType numbers_of(int machine) {
+  constexpr DType kDTypes[] = {DType::float32, DType::complex64, DType::float64, DType::complex128};
+  return kDTypes[static_cast<std::size_t>(machine - kReal32)];
+}
+
 bool is_real_op(ScalarOp op) {
   switch (op) {
     case ScalarOp::add:
@@ -611,15 +617,15 @@ void TilePlan::write(const Instruction& step, int& held) {
 // Asks for the arrays of the run of verbs that begins with an instruction, once each. Operands of
 // another size than the run's numbers are left out.
 void TilePlan::ask_for_operands(int first) {
-  const DType dtype = program_->dtype_of_register(instructions_[at(first)].destination);
+  const int machine = instructions_[at(first)].machine;
+  const DType dtype = numbers_of(machine);
   const auto ask = [&](Verb verb, int r) {
     if (r < 0 || place_[at(r)] != Place::memory || streamed_[at(r)]) return;
     if (program_->dtype_of_register(r) != dtype || is_asked_for_[at(r)]) return;
     is_asked_for_[at(r)] = true;
     put(verb, r);
   };
-  for (int i = first; i < n_ && instructions_[at(i)].machine == instructions_[at(first)].machine;
-       ++i) {
+  for (int i = first; i < n_ && instructions_[at(i)].machine == machine; ++i) {
     for (const std::int16_t s : instructions_[at(i)].sources) ask(Verb::ask_to_read, s);
     ask(Verb::ask_to_write, instructions_[at(i)].destination);
   }
