@@ -14,7 +14,7 @@ namespace {
 
 constexpr index_t kUsualLast = index_t{32} << 20, kUsualCore = index_t{1} << 20;
 
-std::atomic<index_t> wanted{0}, wanted_core{0};
+std::atomic<index_t> wanted_streaming{0}, wanted_core{0};
 
 // Without the heap, since copies may not use it; 0: unknown.
 index_t size_in(const char* path) {
@@ -51,13 +51,15 @@ index_t core_cache() {
 
 index_t streaming_bytes() {
   const index_t usual = immortal([] { return last_cache(); });
-  const index_t bytes = wanted.load(std::memory_order_relaxed);
+  const index_t bytes = wanted_streaming.load(std::memory_order_relaxed);
   return bytes > 0 ? bytes : usual;
 }
 
 index_t line_streaming_bytes() { return streaming_bytes() / 16; }
 
-void set_streaming_bytes(index_t bytes) { wanted.store(bytes, std::memory_order_relaxed); }
+void set_streaming_bytes(index_t bytes) {
+  wanted_streaming.store(bytes, std::memory_order_relaxed);
+}
 
 index_t core_cache_bytes() {
   const index_t usual = immortal([] { return core_cache(); });

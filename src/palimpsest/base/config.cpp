@@ -51,7 +51,7 @@ struct Names<Verbosity> {
 
 template <class E>
 requires std::is_enum_v<E>
-void read(Key key, std::string_view text, E& field) {
+void read_field(Key key, std::string_view text, E& field) {
   std::string all;
   for (std::size_t i = 0; i < std::size(Names<E>::kNames); ++i) {
     if (Names<E>::kNames[i] == text) {
@@ -62,30 +62,30 @@ void read(Key key, std::string_view text, E& field) {
   }
   throw_value(key.name, text, all);
 }
-void read(Key, std::string_view text, DType& field) { field = parse_dtype(text); }
-void read(Key, std::string_view text, std::string& field) { field = std::string(text); }
-void read(Key key, std::string_view text, bool& field) {
+void read_field(Key, std::string_view text, DType& field) { field = parse_dtype(text); }
+void read_field(Key, std::string_view text, std::string& field) { field = std::string(text); }
+void read_field(Key key, std::string_view text, bool& field) {
   if (text != "true" && text != "false") throw_value(key.name, text, "true or false");
   field = text == "true";
 }
-void read(Key key, std::string_view text, index_t& field) {
+void read_field(Key key, std::string_view text, index_t& field) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
   if (error != std::errc() || end != text.data() + text.size()) {
     throw_value(key.name, text, "an integer");
   }
 }
-void read(Key key, std::string_view text, double& field) {
+void read_field(Key key, std::string_view text, double& field) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), field);
   if (error != std::errc() || end != text.data() + text.size()) {
     throw_value(key.name, text, "a number");
   }
 }
-void read(Key key, std::string_view text, std::optional<index_t>& field) {
+void read_field(Key key, std::string_view text, std::optional<index_t>& field) {
   index_t value = 0;
-  if (text != "none") read(key, text, value);
+  if (text != "none") read_field(key, text, value);
   field = text == "none" ? std::nullopt : std::optional(value);
 }
-void read(Key, std::string_view text, std::vector<std::string>& field) {
+void read_field(Key, std::string_view text, std::vector<std::string>& field) {
   field.clear();
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(':'), text.size());
@@ -190,7 +190,7 @@ void Config::set(std::string_view key, std::string_view value) {
   for_each_field(*this, [&](const std::string& name, auto& field) {
     if (name != key) return;
     found = true;
-    read(Key{name}, value, field);
+    read_field(Key{name}, value, field);
   });
   if (!found) throw_unknown(key);
 }

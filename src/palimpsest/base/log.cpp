@@ -19,13 +19,14 @@
 namespace palimpsest {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
+constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error",
+                                                         "off"};
 
 // In one call of the system, so that lines of several threads and processes stay whole; without
 // memory or a lock, so that it works in any state of the process.
 void write_line(LogLevel level, std::string_view text) noexcept {
   const std::array<std::string_view, 5> parts = {
-      "palimpsest ", kNames[static_cast<std::size_t>(level)], ": ", text, "\n"};
+      "palimpsest ", kLevelNames[static_cast<std::size_t>(level)], ": ", text, "\n"};
   std::array<iovec, parts.size()> pieces;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     pieces[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
@@ -38,8 +39,8 @@ void write_line(LogLevel level, std::string_view text) noexcept {
 LogLevel initial_level() {
   const char* const wanted = std::getenv("PALIMPSEST_LOG");
   const std::string_view name = wanted == nullptr ? "" : wanted;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<LogLevel>(i);
+  for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (name == kLevelNames[i]) return static_cast<LogLevel>(i);
   }
   if (!name.empty() && name != "warn") {
     write_line(LogLevel::warn, "PALIMPSEST_LOG: got '" + std::string(name) +

@@ -30,19 +30,19 @@ struct Chunks {
 
 std::byte* take_scratch(std::size_t bytes, ScratchMark& before) {
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  Chunks& mine = of_this_thread<Chunks>();
-  ScratchMark mark = before = mine.mark;
-  while (mark.chunk < mine.list.size() && mark.used + bytes > mine.list[mark.chunk].bytes) {
+  Chunks& chunks = of_this_thread<Chunks>();
+  ScratchMark mark = before = chunks.mark;
+  while (mark.chunk < chunks.list.size() && mark.used + bytes > chunks.list[mark.chunk].bytes) {
     mark = {mark.chunk + 1, 0};
   }
-  if (mark.chunk == mine.list.size()) {
+  if (mark.chunk == chunks.list.size()) {
     const std::size_t size = std::max(bytes, kChunkBytes);
     std::unique_ptr<std::byte, Delete> memory(
         static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment})));
-    mine.list.push_back({std::move(memory), size});
+    chunks.list.push_back({std::move(memory), size});
   }
-  std::byte* const room = mine.list[mark.chunk].memory.get() + mark.used;
-  mine.mark = {mark.chunk, mark.used + bytes};
+  std::byte* const room = chunks.list[mark.chunk].memory.get() + mark.used;
+  chunks.mark = {mark.chunk, mark.used + bytes};
   return room;
 }
 

@@ -14,7 +14,7 @@
 namespace palimpsest::cli {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string spaced(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
@@ -52,7 +52,7 @@ std::string bash_script(const std::vector<CommandFacts>& commands) {
       "    return\n"
       "  fi\n"
       "  case $command in\n",
-      joined(all));
+      spaced(all));
   for (const CommandFacts& command : commands) {
     text += fmt::format("    {})\n      case $before in\n", command.name);
     for (const OptionFacts& option : command.options) {
@@ -61,27 +61,27 @@ std::string bash_script(const std::vector<CommandFacts>& commands) {
       for (const std::string& name : option.names) pattern += (pattern.empty() ? "" : "|") + name;
       const std::string reply =
           !option.choices.empty()
-              ? fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$word\"))", joined(option.choices))
+              ? fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$word\"))", spaced(option.choices))
           : is_folder(option) ? "COMPREPLY=($(compgen -d -- \"$word\"))"
           : is_file(option)   ? "COMPREPLY=($(compgen -f -- \"$word\"))"
                               : ":";
       text += fmt::format("        {}) {}; return ;;\n", pattern, reply);
     }
     const std::vector<std::string> words = words_of_argument(command);
-    const std::string argument = words.empty() ? "-f" : fmt::format("-W '{}'", joined(words));
+    const std::string argument = words.empty() ? "-f" : fmt::format("-W '{}'", spaced(words));
     text += fmt::format(
         "      esac\n"
         "      case $word in\n"
         "        -*) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n"
         "        *) COMPREPLY=($(compgen {} -- \"$word\")) ;;\n"
         "      esac ;;\n",
-        joined(names_of(command)), argument);
+        spaced(names_of(command)), argument);
   }
   return text + "  esac\n}\ncomplete -o filenames -F _palimpsest palimpsest\n";
 }
 
 // Between single quotes, in a description of zsh or fish.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string result;
   for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
   return result;
@@ -94,13 +94,13 @@ std::string zsh_text(const std::string& text) {
     if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
     result += c;
   }
-  return quoted(result);
+  return in_quotes(result);
 }
 
 std::string zsh_action(const OptionFacts& option) {
   if (!option.takes_value) return {};
   const std::string what = zsh_text(option.value.empty() ? "value" : option.value);
-  if (!option.choices.empty()) return fmt::format(":{}:({})", what, joined(option.choices));
+  if (!option.choices.empty()) return fmt::format(":{}:({})", what, spaced(option.choices));
   if (is_folder(option)) return fmt::format(":{}:_files -/", what);
   if (is_file(option)) return fmt::format(":{}:_files", what);
   return fmt::format(":{}: ", what);
@@ -126,7 +126,7 @@ std::string zsh_script(const std::vector<CommandFacts>& commands) {
     }
     const std::vector<std::string> words = words_of_argument(command);
     text += fmt::format("        '*:argument:{}' ;;\n",
-                        words.empty() ? "_files" : "(" + joined(words) + ")");
+                        words.empty() ? "_files" : "(" + spaced(words) + ")");
   }
   return text + "  esac\n}\n_palimpsest \"$@\"\n";
 }
@@ -139,7 +139,7 @@ std::string fish_script(const std::vector<CommandFacts>& commands) {
       "complete -c palimpsest -n __fish_use_subcommand -l version -d 'Print the version'\n";
   for (const CommandFacts& command : commands) {
     text += fmt::format("complete -c palimpsest -n __fish_use_subcommand -a {} -d '{}'\n",
-                        command.name, quoted(command.description));
+                        command.name, in_quotes(command.description));
     const std::string when =
         fmt::format("complete -c palimpsest -n '__fish_seen_subcommand_from {}'", command.name);
     for (const OptionFacts& option : command.options) {
@@ -149,13 +149,13 @@ std::string fish_script(const std::vector<CommandFacts>& commands) {
       }
       const std::string value = !option.takes_value ? ""
                                 : !option.choices.empty()
-                                    ? fmt::format(" -x -a '{}'", joined(option.choices))
+                                    ? fmt::format(" -x -a '{}'", spaced(option.choices))
                                 : is_file(option) || is_folder(option) ? " -r -F"
                                                                        : " -x";
-      text += fmt::format("{}{}{} -d '{}'\n", when, names, value, quoted(option.help));
+      text += fmt::format("{}{}{} -d '{}'\n", when, names, value, in_quotes(option.help));
     }
     const std::vector<std::string> words = words_of_argument(command);
-    if (!words.empty()) text += fmt::format("{} -f -a '{}'\n", when, joined(words));
+    if (!words.empty()) text += fmt::format("{} -f -a '{}'\n", when, spaced(words));
   }
   return text;
 }

@@ -22,7 +22,7 @@ struct DoctorOptions {
   bool json = false;
 };
 
-std::string joined(const std::vector<std::string>& words) {
+std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
@@ -75,7 +75,7 @@ void doctor(const DoctorOptions& options) {
       {"threads", std::to_string(libraries.threads) + " of " +
                       std::to_string(std::thread::hardware_concurrency())},
       {"SIMD target", built_for() + "; FFT and BLAS choose at run time"},
-      {"processor has", joined(processor_has())},
+      {"processor has", listed(processor_has())},
       {"FFT", libraries.fft},
       {"BLAS", libraries.blas},
       {"memory spaces", "cpu:0 to cpu:" + std::to_string(kMaxHostSpaces - 1)},

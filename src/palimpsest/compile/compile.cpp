@@ -26,7 +26,7 @@ namespace palimpsest {
 namespace {
 
 // Adds the config's tags to the mode.
-Mode mode_of(const FunctionOptions& options, const Config& config) {
+Mode chosen_mode(const FunctionOptions& options, const Config& config) {
   const auto tags = [](const std::vector<std::string>& words) {
     return Mode::Tags(words.begin(), words.end());
   };
@@ -43,7 +43,7 @@ class Compiler {
   Compiler(std::vector<In> inputs, Outputs outputs, FunctionOptions options)
       : options_(std::move(options)),
         config_(shared_config()),
-        mode_(mode_of(options_, *config_)),
+        mode_(chosen_mode(options_, *config_)),
         inputs_(resolve_inputs(inputs, options_.allow_input_downcast)),
         is_single_(outputs.is_single()) {
     for (const ResolvedInput& input : inputs_) cut_.push_back(input.variable);

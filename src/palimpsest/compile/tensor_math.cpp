@@ -62,7 +62,7 @@ void append(std::string& key, std::span<const index_t> numbers) {
 }
 
 // Every stride is part of the key, so that a function has one plan.
-std::string key_of(std::string_view what, std::span<const Tensor> operands) {
+std::string call_key(std::string_view what, std::span<const Tensor> operands) {
   std::string key(what);
   for (const Tensor& x : operands) {
     ((key += '|') += name_of(x.dtype())) += x.device().str();
@@ -91,7 +91,7 @@ Function function_for(std::string_view what, std::span<const Tensor> operands, c
   for (const Tensor& x : operands) {
     if (!x.defined()) throw ValueError("[" + std::string(what) + "] got an undefined tensor");
   }
-  const std::string key = key_of(what, operands);
+  const std::string key = call_key(what, operands);
   FunctionCache& cache = FunctionCache::instance();
   Function f = cache.find(key);
   if (f.defined()) return f;
@@ -103,7 +103,7 @@ Function function_for(std::string_view what, std::span<const Tensor> operands, c
   return f;
 }
 
-Tensor run(std::string_view what, std::span<const Tensor> operands, const Build& build) {
+Tensor run_compiled(std::string_view what, std::span<const Tensor> operands, const Build& build) {
   Tensor result;
   function_for(what, operands, build).call(operands, {&result, 1});
   return result;
@@ -126,8 +126,8 @@ std::vector<Tensor> tensors_of(std::initializer_list<TensorOperand> operands) {
 }
 
 Tensor elementwise(ScalarOp op, std::span<const Tensor> operands) {
-  return run(name_of(op), operands,
-             [op](std::span<const Variable> x) { return ops::elementwise(op, x); });
+  return run_compiled(name_of(op), operands,
+                      [op](std::span<const Variable> x) { return ops::elementwise(op, x); });
 }
 
 template <class F>
@@ -139,7 +139,8 @@ Tensor reduced(const char* what, const Tensor& x, const AxesArgument& axes, bool
     name += ')';
   }
   if (keepdims) name += "keepdims";
-  return run(name, {&x, 1}, [&](std::span<const Variable> v) { return f(v[0], axes, keepdims); });
+  return run_compiled(name, {&x, 1},
+                      [&](std::span<const Variable> v) { return f(v[0], axes, keepdims); });
 }
 
 }  // namespace
@@ -165,15 +166,16 @@ Tensor& assign(ScalarOp op, Tensor& a, const TensorOperand& b) {
 }
 
 Tensor dot(const TensorOperand& a, const TensorOperand& b) {
-  return run("dot", tensors_of({a, b}),
-             [](std::span<const Variable> v) { return ops::dot(v[0], v[1]); });
+  return run_compiled("dot", tensors_of({a, b}),
+                      [](std::span<const Variable> v) { return ops::dot(v[0], v[1]); });
 }
 
 }  // namespace tensor_detail
 
-#define PALIMPSEST_UNARY(name)                                                               \
-  Tensor name(const Tensor& x) {                                                             \
-    return run(#name, {&x, 1}, [](std::span<const Variable> v) { return ops::name(v[0]); }); \
+#define PALIMPSEST_UNARY(name)                                                        \
+  Tensor name(const Tensor& x) {                                                      \
+    return run_compiled(#name, {&x, 1},                                               \
+                        [](std::span<const Variable> v) { return ops::name(v[0]); }); \
   }
 PALIMPSEST_UNARY(neg)
 PALIMPSEST_UNARY(bitwise_not)
@@ -220,11 +222,11 @@ PALIMPSEST_REDUCTION(argmin)
 PALIMPSEST_REDUCTION(norm)
 #undef PALIMPSEST_REDUCTION
 
-#define PALIMPSEST_PRODUCT(name)                                                   \
-  Tensor name(const Tensor& a, const Tensor& b) {                                  \
-    const Tensor operands[] = {a, b};                                              \
-    return run(#name, operands,                                                    \
-               [](std::span<const Variable> v) { return ops::name(v[0], v[1]); }); \
+#define PALIMPSEST_PRODUCT(name)                                                            \
+  Tensor name(const Tensor& a, const Tensor& b) {                                           \
+    const Tensor operands[] = {a, b};                                                       \
+    return run_compiled(#name, operands,                                                    \
+                        [](std::span<const Variable> v) { return ops::name(v[0], v[1]); }); \
   }
 PALIMPSEST_PRODUCT(matmul)
 PALIMPSEST_PRODUCT(outer)

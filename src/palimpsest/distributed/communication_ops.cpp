@@ -20,13 +20,13 @@ namespace {
 // Below, latency costs more than bytes.
 constexpr index_t kAtOnceBytes = 8192;
 
-index_t bytes_of(const TensorType& type) {
+index_t message_bytes(const TensorType& type) {
   return element_count(type.shape) * static_cast<index_t>(item_size(type.dtype));
 }
 
 // acc = parts[0] + parts[1] + .., element by element, in this order.
 template <class T>
-void add_up(std::span<const std::byte* const> parts, index_t n, std::byte* result) {
+void add_parts(std::span<const std::byte* const> parts, index_t n, std::byte* result) {
   constexpr index_t kBlock = 512;
   std::array<T, kBlock> sums;
   for (index_t start = 0; start < n; start += kBlock) {
@@ -51,17 +51,17 @@ bool is_summed(DType dtype) {
 void add_up(DType dtype, std::span<const std::byte* const> parts, index_t n, std::byte* result) {
   switch (dtype) {
     case DType::float32:
-      return add_up<float>(parts, n, result);
+      return add_parts<float>(parts, n, result);
     case DType::float64:
-      return add_up<double>(parts, n, result);
+      return add_parts<double>(parts, n, result);
     case DType::complex64:
-      return add_up<float>(parts, 2 * n, result);
+      return add_parts<float>(parts, 2 * n, result);
     case DType::complex128:
-      return add_up<double>(parts, 2 * n, result);
+      return add_parts<double>(parts, 2 * n, result);
     case DType::int64:
-      return add_up<std::int64_t>(parts, n, result);
+      return add_parts<std::int64_t>(parts, n, result);
     case DType::int32:
-      return add_up<std::int32_t>(parts, n, result);
+      return add_parts<std::int32_t>(parts, n, result);
     default:
       throw InternalError("[AllReduce] dtype: got " + std::string(name_of(dtype)));
   }
@@ -123,7 +123,7 @@ std::vector<Variable> AllReduce::pullback(const Apply&,
 }
 
 Traffic AllReduce::traffic(const Apply& apply) const {
-  const index_t bytes = bytes_of(apply.input(0).type());
+  const index_t bytes = message_bytes(apply.input(0).type());
   const auto n = static_cast<index_t>(others());
   if (bytes == 0 || n == 0) return {};
   if (bytes <= kAtOnceBytes) return {n * bytes, n, 1};
@@ -202,7 +202,7 @@ OpPtr AllReduce::joined(std::span<const Apply> nodes) const {
     const TensorType& type = apply.input(0).type();
     const bool is_like_this = other && other->team() == team() && other->axes() == axes();
     if (!is_like_this || other->in_place_ || !type.is_fully_known()) return nullptr;
-    bytes += bytes_of(type);
+    bytes += message_bytes(type);
   }
   if (bytes > kAtOnceBytes) return nullptr;
   return std::make_shared<JoinedAllReduce>(team(), axes());
@@ -261,7 +261,7 @@ std::vector<Variable> JoinedAllReduce::pullback(const Apply&,
 
 Traffic JoinedAllReduce::traffic(const Apply& apply) const {
   index_t bytes = 0;
-  for (const Variable& x : apply.inputs()) bytes += bytes_of(x.type());
+  for (const Variable& x : apply.inputs()) bytes += message_bytes(x.type());
   const auto n = static_cast<index_t>(others());
   return bytes == 0 || n == 0 ? Traffic{} : Traffic{n * bytes, n, 1};
 }

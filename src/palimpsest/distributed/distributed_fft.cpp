@@ -22,13 +22,13 @@ Axes transformed(const NamedLinop& A) {
   return from_front(A.attr("axes").as_integers(), A.ishape().size());
 }
 
-std::optional<std::size_t> position(const Dims& dims, const ND& d) {
+std::optional<std::size_t> position_in(const Dims& dims, const ND& d) {
   const auto found = std::find(dims.begin(), dims.end(), d);
   return found == dims.end() ? std::nullopt
                              : std::optional(static_cast<std::size_t>(found - dims.begin()));
 }
 
-bool has(const Axes& axes, std::size_t axis) {
+bool has_axis(const Axes& axes, std::size_t axis) {
   return std::find(axes.begin(), axes.end(), static_cast<index_t>(axis)) != axes.end();
 }
 
@@ -97,7 +97,7 @@ NamedLinop adjoint(const NamedLinop& A) {
   return with_records_of(A, make_container(A.type(), {A[0].H()}, A.attrs()));
 }
 
-const LinopType& type() {
+const LinopType& fft_type() {
   return immortal([] {
     return LinopType{
         .name = "DistributedFft",
@@ -130,7 +130,7 @@ bool transforms_placed(const NamedLinop& A, const Placement& placement) {
   if (!is_fft(A) || A.ishape().size() != A.oshape().size()) return false;
   const Axes axes = transformed(A);
   for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
-    if (has(axes, axis) && placement.axis_of(A.ishape()[axis])) return true;
+    if (has_axis(axes, axis) && placement.axis_of(A.ishape()[axis])) return true;
   }
   return false;
 }
@@ -151,12 +151,12 @@ NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placemen
     sizes[in] = sizes[out] = part.size();
     if (!team_axis) continue;
     spread.push_back({static_cast<index_t>(axis), n, *team_axis});
-    if (!has(axes, axis)) continue;
+    if (!has_axis(axes, axis)) continue;
     const std::size_t other = axis_to_cut(A, axis, placement);
     cuts.push_back({static_cast<index_t>(axis), n, *team_axis});
     meanwhile.push_back({static_cast<index_t>(other), known_size(A, other), *team_axis});
   }
-  return make_container(type(), {with_other_sizes(A, {})},
+  return make_container(fft_type(), {with_other_sizes(A, {})},
                         {{"team", team.node().id},
                          {"cuts", attribute_of(cuts)},
                          {"meanwhile", attribute_of(meanwhile)},
@@ -177,8 +177,8 @@ bool renames(const NamedLinop& A) {
 Placement renamed(const Placement& placement, const Dims& from, const Dims& to) {
   Placement::Entries entries;
   for (const auto& [d, axis] : placement.entries()) {
-    const auto at = position(from, d);
-    entries.emplace_back(at && !position(to, d) ? to[*at] : d, axis);
+    const auto at = position_in(from, d);
+    entries.emplace_back(at && !position_in(to, d) ? to[*at] : d, axis);
   }
   return Placement(std::move(entries));
 }

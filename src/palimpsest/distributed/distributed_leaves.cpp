@@ -159,7 +159,7 @@ struct Leaves {
   PartRange own;
 };
 
-std::optional<std::size_t> position(const Dims& dims, const ND& d) {
+std::optional<std::size_t> position_of(const Dims& dims, const ND& d) {
   const auto found = std::find(dims.begin(), dims.end(), d);
   if (found == dims.end()) return std::nullopt;
   return static_cast<std::size_t>(found - dims.begin());
@@ -169,7 +169,7 @@ Variable applied(const NamedLinop& A, const Variable& x, bool is_adjoint) {
   const Leaves leaves(A);
   const Dims& from = is_adjoint ? A[0].oshape() : A[0].ishape();
   const Dims& to = is_adjoint ? A[0].ishape() : A[0].oshape();
-  const auto in = position(from, leaves.d), out = position(to, leaves.d);
+  const auto in = position_of(from, leaves.d), out = position_of(to, leaves.d);
   const Variable known = in ? x : alike(x, leaves.team, {leaves.axis});
   std::vector<Variable> results;
   for (std::size_t i = 0; i < A.linop_count(); ++i) {

@@ -97,7 +97,7 @@ const LinopType& stencil_type() {
   });
 }
 
-bool has(const Axes& axes, index_t axis) {
+bool names_axis(const Axes& axes, index_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
@@ -145,7 +145,7 @@ NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Plac
   }
   const StencilReach reach = reach_of(A);
   const bool is_known = std::all_of(refused.begin(), refused.end(),
-                                    [&](index_t axis) { return has(reach.axes, axis); });
+                                    [&](index_t axis) { return names_axis(reach.axes, axis); });
   if (!is_known) return {};
   CutAxes cuts;
   Attribute::List before, after;
@@ -218,7 +218,7 @@ std::optional<std::size_t> axis_elsewhere(const NamedLinop& A, const Placement& 
   for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
     const ND& d = A.ishape()[axis];
     const bool is_free = d.is_concrete() && A.oshape()[axis] == d && !placement.axis_of(d) &&
-                         !has(taken, static_cast<index_t>(axis));
+                         !names_axis(taken, static_cast<index_t>(axis));
     const auto n = is_free ? A.size(d) : std::nullopt;
     if (!n || *n < 2 || (best && *n <= *A.size(A.ishape()[*best]))) continue;
     try {
@@ -247,7 +247,7 @@ NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team, const Pl
     }
     if (!team_axis) continue;
     const index_t n = known_size(A, axis);
-    if (!has(refused, static_cast<index_t>(axis))) {
+    if (!names_axis(refused, static_cast<index_t>(axis))) {
       const PartRange own = part_range(n, team.coordinate(*team_axis), team.size(*team_axis));
       tile.emplace(d, slice(own.start, own.stop));
       cut_dims.push_back({d.str(), *team_axis, own.size()});

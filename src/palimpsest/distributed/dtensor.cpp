@@ -87,8 +87,8 @@ bool is_same(const std::vector<PartRange>& a, const std::vector<PartRange>& b) {
 }
 
 // Moves an array from the parts that ranks hold to the parts that they shall hold, if any.
-Tensor moved(const Team& team, const Tensor& local, const std::vector<Holding>& from,
-             const std::vector<std::optional<std::vector<PartRange>>>& to) {
+Tensor moved_local(const Team& team, const Tensor& local, const std::vector<Holding>& from,
+                   const std::vector<std::optional<std::vector<PartRange>>>& to) {
   const auto n = static_cast<std::size_t>(team.size()),
              self = static_cast<std::size_t>(team.rank());
   const auto sent = [&](std::size_t source, std::size_t target) -> std::vector<PartRange> {
@@ -211,7 +211,7 @@ DTensor DTensor::scatter(const std::optional<Tensor>& whole, const TensorType& t
     to.emplace_back(parts_on(r, dims, type.shape, team, placement));
   }
   const Tensor source = is_root ? *whole : Tensor::empty({0}, type.dtype, type.device);
-  Tensor local = moved(team, source, from, to);
+  Tensor local = moved_local(team, source, from, to);
   return DTensor(std::move(local), std::move(dims), type.shape, std::move(team),
                  std::move(placement));
 }
@@ -225,7 +225,7 @@ std::optional<Tensor> DTensor::gather(int root) const {
   check_member(team_, root, "root");
   std::vector<std::optional<std::vector<PartRange>>> to(static_cast<std::size_t>(team_.size()));
   to[static_cast<std::size_t>(root)] = parts_on(root, dims_, global_, team_, {});
-  Tensor result = moved(team_, local_, holdings(dims_, global_, team_, placement_), to);
+  Tensor result = moved_local(team_, local_, holdings(dims_, global_, team_, placement_), to);
   return result.defined() ? std::optional(std::move(result)) : std::nullopt;
 }
 
@@ -237,7 +237,7 @@ DTensor DTensor::redistribute(const Placement& placement) const {
   for (int r = 0; r < team_.size(); ++r) {
     to.emplace_back(parts_on(r, dims_, global_, team_, placement));
   }
-  Tensor local = moved(team_, local_, holdings(dims_, global_, team_, placement_), to);
+  Tensor local = moved_local(team_, local_, holdings(dims_, global_, team_, placement_), to);
   return DTensor(std::move(local), dims_, global_, team_, placement);
 }
 

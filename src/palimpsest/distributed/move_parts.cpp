@@ -29,7 +29,7 @@ index_t bytes_of(const std::vector<PartBlock>& blocks, DType dtype) {
 
 // A part of a view; `extents` is where its extents live.
 template <class View>
-View part_of(const View& whole, const Ranges& ranges, Extents& extents) {
+View part_of_view(const View& whole, const Ranges& ranges, Extents& extents) {
   extents.clear();
   index_t offset = 0;
   for (std::size_t k = 0; k < ranges.size(); ++k) {
@@ -191,7 +191,7 @@ void MoveParts::run(RunContext& context) const {
     std::byte* to = message.bytes.data();
     for (const PartBlock& block : message.blocks) {
       Extents extents;
-      const ConstView part = part_of(x, is_adjoint_ ? block.to : block.from, extents);
+      const ConstView part = part_of_view(x, is_adjoint_ ? block.to : block.from, extents);
       const Strides strides = Layout::dense(x.dtype, extents).strides;
       run_copy(part, MutableView{to, x.dtype, extents, strides});
       to += count(block.from) * static_cast<index_t>(item_size(x.dtype));
@@ -215,11 +215,11 @@ void MoveParts::run(RunContext& context) const {
     const std::byte* from = k == self ? sent[at(k)].bytes.data() : received[at(k)].bytes.data();
     for (const PartBlock& block : received[at(k)].blocks) {
       Extents extents, of_source;
-      const MutableView place = part_of(y, is_adjoint_ ? block.from : block.to, extents);
+      const MutableView place = part_of_view(y, is_adjoint_ ? block.from : block.to, extents);
       if (is_adjoint_) {
         add_to(place, from);
       } else if (k == self) {
-        run_copy(part_of(x, block.from, of_source), place);
+        run_copy(part_of_view(x, block.from, of_source), place);
         continue;
       } else {
         const Strides strides = Layout::dense(x.dtype, extents).strides;
@@ -236,7 +236,7 @@ PartRange part_at(const Team& team, const CutAxis& cut, int rank) {
 
 namespace {
 
-Ranges whole(std::span<const index_t> extents) {
+Ranges whole_ranges(std::span<const index_t> extents) {
   Ranges ranges;
   for (const index_t n : extents) ranges.push_back({0, n});
   return ranges;
@@ -244,7 +244,7 @@ Ranges whole(std::span<const index_t> extents) {
 
 // The ranges of a rank's part of an array with these extents and cuts; in coordinates of the whole.
 Ranges held(const Team& team, const CutAxes& cuts, int rank, std::span<const index_t> extents) {
-  Ranges ranges = whole(extents);
+  Ranges ranges = whole_ranges(extents);
   for (const CutAxis& cut : cuts) ranges[at(cut.axis)] = part_at(team, cut, rank);
   return ranges;
 }
@@ -414,7 +414,7 @@ class HaloMap final : public PartsMap {
       const index_t start = std::max(source, there.start),
                     stop = std::min(source + length, there.stop);
       if (start >= stop) continue;
-      PartBlock block{k, whole(input), whole(input)};
+      PartBlock block{k, whole_ranges(input), whole_ranges(input)};
       block.from[at(cut_.axis)] = {start - there.start, stop - there.start};
       block.to[at(cut_.axis)] = {to + start - source, to + stop - source};
       blocks.push_back(std::move(block));
@@ -450,8 +450,8 @@ Variable redistribute(const Variable& x, const Team& team, const CutAxes& from, 
 
 namespace {
 
-Variable moved(const Variable& x, const Team& team, const CutAxis& cut, PartsMapPtr map,
-               bool is_adjoint) {
+Variable moved_parts(const Variable& x, const Team& team, const CutAxis& cut, PartsMapPtr map,
+                     bool is_adjoint) {
   const auto op =
       std::make_shared<MoveParts>(team, AxisNames{cut.team_axis}, std::move(map), is_adjoint);
   return op->make_node({&x, 1}).output(0);
@@ -461,12 +461,13 @@ Variable moved(const Variable& x, const Team& team, const CutAxis& cut, PartsMap
 
 Variable halo(const Variable& x, const Team& team, const CutAxis& cut, index_t before,
               index_t after, HaloEdge edge) {
-  return moved(x, team, cut, std::make_shared<HaloMap>(team, cut, before, after, edge), false);
+  return moved_parts(x, team, cut, std::make_shared<HaloMap>(team, cut, before, after, edge),
+                     false);
 }
 
 Variable halo_adjoint(const Variable& y, const Team& team, const CutAxis& cut, index_t before,
                       index_t after, HaloEdge edge) {
-  return moved(y, team, cut, std::make_shared<HaloMap>(team, cut, before, after, edge), true);
+  return moved_parts(y, team, cut, std::make_shared<HaloMap>(team, cut, before, after, edge), true);
 }
 
 }  // namespace palimpsest::distributed_detail

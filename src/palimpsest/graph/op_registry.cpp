@@ -39,7 +39,7 @@ OpPtr restore_op(std::string_view name, std::string_view parameters) {
     }
     factory = it->second;
   }
-  const auto refuse = [&](const std::string& why) {
+  const auto unreadable = [&](const std::string& why) {
     return FormatError("[restore_op] " + std::string(name) + "{" + std::string(parameters) +
                        "}: " + why);
   };
@@ -47,11 +47,11 @@ OpPtr restore_op(std::string_view name, std::string_view parameters) {
   try {
     op = factory(name, parameters);
   } catch (const Error& error) {
-    throw refuse(error.what());
+    throw unreadable(error.what());
   }
   if (!op || op->name() != name || op->parameters() != parameters) {
-    throw refuse("these are not the parameters of such an op" +
-                 (op ? ": got " + op->str() : std::string()));
+    throw unreadable("these are not the parameters of such an op" +
+                     (op ? ": got " + op->str() : std::string()));
   }
   return op;
 }

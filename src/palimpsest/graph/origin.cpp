@@ -9,7 +9,7 @@ namespace {
 
 constinit thread_local const OriginScope* innermost = nullptr;
 
-std::shared_ptr<Origin> made(std::string place, std::shared_ptr<const LaneLimit> limit) {
+std::shared_ptr<Origin> origin_at(std::string place, std::shared_ptr<const LaneLimit> limit) {
   auto origin = std::make_shared<Origin>();
   origin->place = std::move(place);
   origin->limit = std::move(limit);
@@ -35,14 +35,14 @@ void copy_origin(const Apply& from, const Apply& to) {
 }
 
 OriginScope::OriginScope(std::string place) : outer_(innermost) {
-  origin_ = made(std::move(place), outer_ ? outer_->origin_->limit : nullptr);
+  origin_ = origin_at(std::move(place), outer_ ? outer_->origin_->limit : nullptr);
   innermost = this;
 }
 
 OriginScope::OriginScope(int lanes) : outer_(innermost) {
   auto limit = std::make_shared<const LaneLimit>(
       LaneLimit{std::max(lanes, 1), outer_ ? outer_->origin_->limit : nullptr});
-  origin_ = made(outer_ ? outer_->origin_->place : "", std::move(limit));
+  origin_ = origin_at(outer_ ? outer_->origin_->place : "", std::move(limit));
   innermost = this;
 }
 

@@ -71,7 +71,7 @@ void copy_window(const Complex* samples, const EspiritSizes& s, const std::array
 }
 
 // values and vectors of the smaller Gram matrix, ascending; `windows` stays if there are few rows.
-void decompose(const Complex* samples, const EspiritSizes& s, const Work& w) {
+void decompose_kernels(const Complex* samples, const EspiritSizes& s, const Work& w) {
   const index_t columns = s.columns(), rows = s.rows();
   std::fill_n(w.gram, w.n * w.n, Complex(0));
   index_t count = 0;
@@ -117,7 +117,7 @@ double smallest_eighth_of_noise(const EspiritSizes& s, const Work& w) {
   double energy = 0;
   const auto* values = noise.data<Complex>();
   for (index_t i = 0; i < noise.numel(); ++i) energy += std::norm(values[i]);
-  decompose(values, s, w);
+  decompose_kernels(values, s, w);
   return smallest_eighth(descending_singular_values(w)) / energy *
          static_cast<double>(noise.numel());
 }
@@ -226,7 +226,7 @@ std::vector<Complex> strongest_virtual_coil(const Complex* samples, const Espiri
   return q;
 }
 
-void expect_signal(const Tensor& samples) {
+void expect_samples(const Tensor& samples) {
   const auto* values = samples.data<Complex>();
   double energy = 0;
   for (index_t i = 0; i < samples.numel(); ++i) energy += std::norm(values[i]);
@@ -249,7 +249,7 @@ index_t EspiritSizes::rows() const {
 
 SignalSpace signal_space(const Tensor& samples, const EspiritSizes& s,
                          const EspiritOptions& options) {
-  expect_signal(samples);
+  expect_samples(samples);
   SignalSpace space;
   space.polynomial =
       Tensor::zeros({s.offsets(0), s.offsets(1), s.offsets(2), s.pairs()}, DType::complex128);
@@ -258,7 +258,7 @@ SignalSpace signal_space(const Tensor& samples, const EspiritSizes& s,
   const auto* values = samples.data<Complex>();
   space.sigma2 = options.sigma2.value_or(0);
   const double of_noise = finds_noise(options) ? smallest_eighth_of_noise(s, w) : 0;
-  decompose(values, s, w);
+  decompose_kernels(values, s, w);
   const std::vector<double> singular = descending_singular_values(w);
   if (of_noise > 0) space.sigma2 = smallest_eighth(singular) / of_noise;
   const std::vector<double> weights = weights_of(singular, s, options, space.sigma2);

@@ -90,7 +90,7 @@ std::array<T, N> array_of(const T (&values)[N]) {
   return result;
 }
 
-IsmrmrdImageHead head_of(const ImageHeadRecord& r, const std::string& attributes) {
+IsmrmrdImageHead image_head_of(const ImageHeadRecord& r, const std::string& attributes) {
   IsmrmrdImageHead head;
   head.field_of_view_mm = array_of(r.field_of_view);
   head.position_mm = array_of(r.position);
@@ -109,8 +109,8 @@ IsmrmrdImageHead head_of(const ImageHeadRecord& r, const std::string& attributes
   return head;
 }
 
-void parse(const io_detail::InputFile& file, io_detail::SharedMemory& memory,
-           const std::string& series) {
+void parse_series(const io_detail::InputFile& file, io_detail::SharedMemory& memory,
+                  const std::string& series) {
   io_detail::check_hdf5_signature(file);
   io_detail::parse_in_child<ImageFileResult>(
       file, memory, [&](io_detail::Arena& arena, ImageFileResult& result) {
@@ -125,7 +125,7 @@ const ImageFileResult& result_in(const io_detail::SharedMemory& memory) {
 
 // -- writing -------------------------------------------------------------------------------------
 
-std::uint16_t narrow(index_t value, const char* name) {
+std::uint16_t narrow_field(index_t value, const char* name) {
   if (value < 0 || value > std::numeric_limits<std::uint16_t>::max()) {
     throw OverflowError(
         fmt::format("[write_ismrmrd_images] {} is {}, expected 0 to 65535", name, value));
@@ -138,8 +138,8 @@ ImageHeadRecord record_of(const IsmrmrdImageHead& head, const Extents& extents, 
   ImageHeadRecord r;
   r.data_type = static_cast<std::uint16_t>(code);
   r.flags = head.flags;
-  for (std::size_t d = 0; d < 3; ++d) r.matrix_size[d] = narrow(extents[4 - d], "an extent");
-  r.channels = narrow(extents[1], "the number of channels");
+  for (std::size_t d = 0; d < 3; ++d) r.matrix_size[d] = narrow_field(extents[4 - d], "an extent");
+  r.channels = narrow_field(extents[1], "the number of channels");
   const auto put = [](const auto& from, auto& to) {
     std::copy(from.begin(), from.end(), std::begin(to));
   };
@@ -150,18 +150,18 @@ ImageHeadRecord record_of(const IsmrmrdImageHead& head, const Extents& extents, 
   put(head.slice_direction, r.slice_dir);
   put(head.patient_table_position_mm, r.patient_table_position);
   put(head.physiology_time_stamp, r.physiology_time_stamp);
-  r.average = narrow(head.average, "average"), r.slice = narrow(head.slice, "slice");
-  r.contrast = narrow(head.contrast, "contrast"), r.phase = narrow(head.phase, "phase");
-  r.repetition = narrow(head.repetition, "repetition"), r.set = narrow(head.set, "set");
+  r.average = narrow_field(head.average, "average"), r.slice = narrow_field(head.slice, "slice");
+  r.contrast = narrow_field(head.contrast, "contrast"), r.phase = narrow_field(head.phase, "phase");
+  r.repetition = narrow_field(head.repetition, "repetition"), r.set = narrow_field(head.set, "set");
   r.acquisition_time_stamp = head.acquisition_time_stamp;
-  r.image_type = narrow(head.image_type, "image_type");
-  r.image_index = narrow(head.image_index, "image_index");
-  r.image_series_index = narrow(head.series_index, "series_index");
+  r.image_type = narrow_field(head.image_type, "image_type");
+  r.image_index = narrow_field(head.image_index, "image_index");
+  r.image_series_index = narrow_field(head.series_index, "series_index");
   r.attribute_string_len = static_cast<std::uint32_t>(attributes.size());
   return r;
 }
 
-void check(const IsmrmrdImages& images) {
+void check_images(const IsmrmrdImages& images) {
   const bool is_name = !images.series.empty() &&
                        std::all_of(images.series.begin(), images.series.end(), [](unsigned char c) {
                          return std::isalnum(c) != 0 || c == '_';
@@ -195,7 +195,7 @@ struct BuiltFile {
 IsmrmrdContents ismrmrd_contents(const std::string& path) {
   const io_detail::InputFile file(path);
   io_detail::SharedMemory memory(io_detail::arena_bytes(file.size()));
-  parse(file, memory, {});
+  parse_series(file, memory, {});
   const ParsedImages parsed(file, memory, result_in(memory));
   const ImageFileResult& r = parsed.result();
   return {r.has_scan, split_text(parsed.text(r.names_offset, r.names_length), '\n')};
@@ -204,7 +204,7 @@ IsmrmrdContents ismrmrd_contents(const std::string& path) {
 IsmrmrdImages read_ismrmrd_images(const std::string& path, const std::string& series) {
   const io_detail::InputFile file(path);
   io_detail::SharedMemory memory(io_detail::arena_bytes(file.size()));
-  parse(file, memory, series);
+  parse_series(file, memory, series);
   const ParsedImages parsed(file, memory, result_in(memory));
   const ImageFileResult& r = parsed.result();
   const std::vector<std::string> names =
@@ -236,7 +236,7 @@ IsmrmrdImages read_ismrmrd_images(const std::string& path, const std::string& se
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     ImageHeadRecord record;
     std::memcpy(&record, heads + i * sizeof(record), sizeof(record));
-    images.heads.push_back(head_of(record, attributes[i]));
+    images.heads.push_back(image_head_of(record, attributes[i]));
   }
   images.data = Tensor::empty(extents, dtype);
   if (n_bytes > 0) {
@@ -246,7 +246,7 @@ IsmrmrdImages read_ismrmrd_images(const std::string& path, const std::string& se
 }
 
 void write_ismrmrd_images(const std::string& path, const IsmrmrdImages& images) {
-  check(images);
+  check_images(images);
   const Tensor data = images.data.to(stored_type(images.data.dtype())).contiguous();
   const int code = code_of(data.dtype());
   std::vector<std::string> attributes;
@@ -262,8 +262,9 @@ void write_ismrmrd_images(const std::string& path, const IsmrmrdImages& images) 
   for (std::size_t i = 0; i < 5; ++i) {
     parts.extents[i] = static_cast<std::uint64_t>(data.shape(static_cast<index_t>(i)));
   }
-  constexpr std::size_t kSlackBytes = std::size_t{16} << 20;
-  const std::size_t most = static_cast<std::size_t>(data.nbytes()) + 2 * text_bytes + kSlackBytes;
+  constexpr std::size_t kSlackOfImages = std::size_t{16} << 20;
+  const std::size_t most =
+      static_cast<std::size_t>(data.nbytes()) + 2 * text_bytes + kSlackOfImages;
   io_detail::SharedMemory memory(most + io_detail::kResultBytes);
   auto* built = new (memory.data()) BuiltFile;
   const auto work = [&] {

@@ -261,7 +261,7 @@ std::int32_t mode_of(DType stored) {
   }
 }
 
-void check(const MrcImage& image) {
+void check_image(const MrcImage& image) {
   const Extents& shape = image.data.shape();
   constexpr index_t kMost = std::numeric_limits<std::int32_t>::max();
   const bool fits = std::all_of(shape.begin(), shape.end(), [](index_t n) { return n <= kMost; });
@@ -418,7 +418,7 @@ MrcImage read_mrc(const std::string& path) { return mrc_image(path, Access::read
 MrcImage map_mrc(const std::string& path) { return mrc_image(path, Access::map); }
 
 void write_mrc(const std::string& path, const MrcImage& image) {
-  check(image);
+  check_image(image);
   const Tensor stored = stored_values(image.data);
   const MrcWriter header(image, stored);
   AtomicFile file(path);

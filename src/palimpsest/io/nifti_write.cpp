@@ -24,7 +24,7 @@ constexpr index_t kLongestAxis1 = std::numeric_limits<std::int16_t>::max();
 constexpr int kMillimetresAndSeconds = 2 | 8;
 constexpr double kOrthogonal = 1e-4;
 
-int code_of(DType dtype) {
+int nifti_code_of(DType dtype) {
   for (const io_detail::NiftiType& type : io_detail::kNiftiTypes) {
     if (type.dtype == dtype) return type.code;
   }
@@ -86,7 +86,7 @@ class HeaderWriter {
       put(layout_.vox_offset, static_cast<float>(size + 4));
       put(38, 'r');
     }
-    put<std::int16_t>(layout_.datatype, static_cast<std::int16_t>(code_of(dtype_)));
+    put<std::int16_t>(layout_.datatype, static_cast<std::int16_t>(nifti_code_of(dtype_)));
     put<std::int16_t>(layout_.bitpix, static_cast<std::int16_t>(8 * item_size(dtype_)));
     put_real(layout_.slope, 0, 1);
     put_sizes();
@@ -226,7 +226,7 @@ class GzipWriter {
   z_stream stream_ = {};
 };
 
-void check(const NiftiImage& image) {
+void check_nifti(const NiftiImage& image) {
   const std::size_t rank = image.data.rank();
   if (rank < 1 || rank > 7 || image.data.numel() == 0) {
     throw ShapeError(
@@ -251,7 +251,7 @@ void check(const NiftiImage& image) {
 }  // namespace
 
 void write_nifti(const std::string& path, const NiftiImage& image) {
-  check(image);
+  check_nifti(image);
   const Tensor data = image.data.dtype() == DType::bool_ ? image.data.to(DType::uint8) : image.data;
   const std::vector<unsigned char> header = HeaderWriter(image, data.dtype()).bytes();
   AtomicFile file(path);

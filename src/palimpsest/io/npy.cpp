@@ -24,13 +24,13 @@ using io_detail::quoted;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 // NumPy itself refuses more than 10,000 bytes unless told otherwise.
-constexpr index_t kLongestHeader = 1 << 16;
+constexpr index_t kLongestNpyHeader = 1 << 16;
 
 struct NpyType {
   std::string_view code;  // without the byte order
   DType dtype;
 };
-constexpr NpyType kTypes[] = {
+constexpr NpyType kNpyTypes[] = {
     {"b1", DType::bool_},       {"i1", DType::int8},    {"i2", DType::int16},
     {"i4", DType::int32},       {"i8", DType::int64},   {"u1", DType::uint8},
     {"u2", DType::uint16},      {"u4", DType::uint32},  {"u8", DType::uint64},
@@ -157,9 +157,9 @@ class HeaderParser {
     NpyHeader result;
     const char order = descr.empty() ? '\0' : descr[0];
     const auto code = descr.substr(std::min<std::size_t>(1, descr.size()));
-    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
+    const auto* type = std::find_if(std::begin(kNpyTypes), std::end(kNpyTypes),
                                     [&](const NpyType& t) { return t.code == code; });
-    const bool known = type != std::end(kTypes);
+    const bool known = type != std::end(kNpyTypes);
     const bool ordered = order == '<' || order == '>' || order == '=';
     if (!known || !(ordered || (order == '|' && item_size(type->dtype) == 1))) {
       fail_format(path_, fmt::format("holds elements of type {}: expected bool, integers of 1 to 8 "
@@ -192,7 +192,7 @@ std::pair<std::string, index_t> header_text(const io_detail::InputFile& file) {
   const index_t prefix = major == 1 ? 10 : 12;
   const index_t length = major == 1 ? io_detail::load<std::uint16_t>(start + 8, !kHostIsLittle)
                                     : io_detail::load<std::uint32_t>(start + 8, !kHostIsLittle);
-  if (length > std::min(file.size() - prefix, kLongestHeader)) {
+  if (length > std::min(file.size() - prefix, kLongestNpyHeader)) {
     fail_format(file.path(), fmt::format("is truncated or damaged: its header announces {} bytes, "
                                          "the file has {}.",
                                          length, file.size()));
@@ -202,8 +202,8 @@ std::pair<std::string, index_t> header_text(const io_detail::InputFile& file) {
   return {text, prefix + length};
 }
 
-std::string_view code_of(DType dtype) {
-  for (const NpyType& type : kTypes) {
+std::string_view npy_code_of(DType dtype) {
+  for (const NpyType& type : kNpyTypes) {
     if (type.dtype == dtype) return type.code;
   }
   throw InternalError("[write_npy] a dtype without NPY code");
@@ -212,7 +212,7 @@ std::string_view code_of(DType dtype) {
 std::string make_header(const Tensor& tensor, bool fortran_order) {
   const char order = item_size(tensor.dtype()) == 1 ? '|' : kHostIsLittle ? '<' : '>';
   std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': {}, 'shape': {}, }}", order,
-                                 code_of(tensor.dtype()), fortran_order ? "True" : "False",
+                                 npy_code_of(tensor.dtype()), fortran_order ? "True" : "False",
                                  to_string(tensor.shape()));
   // The elements begin at a multiple of 64, and a line end comes before them.
   constexpr std::size_t kPrefix = 10;

@@ -267,7 +267,7 @@ std::string png_bytes(const Tensor& image, const PngOptions& options) {
 
 Tensor read_png(const std::string& path) {
   // No honest row shrinks more than deflate can.
-  constexpr std::size_t kLargestRatio = 1032;
+  constexpr std::size_t kMostDeflated = 1032;
   const io_detail::InputFile file(path);
   Bytes content(static_cast<std::size_t>(file.size()));
   file.read_at(0, content.data(), file.size());
@@ -285,7 +285,7 @@ Tensor read_png(const std::string& path) {
                            fmt::format("has {} samples a pixel, expected 1 or 3.", facts.channels));
   }
   // Interlaced images of fewer bits may expand eightfold on top.
-  if (facts.row_bytes() / 8 > kLargestRatio * content.size() / facts.height) {
+  if (facts.row_bytes() / 8 > kMostDeflated * content.size() / facts.height) {
     io_detail::fail_format(path, fmt::format("is truncated: {} x {} pixels do not fit in {} bytes.",
                                              facts.width, facts.height, content.size()));
   }

@@ -18,7 +18,7 @@
 namespace palimpsest {
 namespace {
 
-[[noreturn]] void fail(const std::string& folder, const char* doing) {
+[[noreturn]] void fail_scratch(const std::string& folder, const char* doing) {
   const int reason = errno;
   throw IoError(fmt::format("[scratch] a file in '{}' cannot be {}: {}. Try another folder.",
                             folder, doing, std::generic_category().message(reason)));
@@ -30,11 +30,11 @@ ScratchArray::ScratchArray(const std::string& folder, Extents shape, DType dtype
     : folder_(folder.empty() ? "." : folder), shape_(std::move(shape)), dtype_(dtype) {
   std::string name = folder_ + "/palimpsest-scratch-XXXXXX";
   descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail(folder_, "made");
+  if (descriptor_ < 0) fail_scratch(folder_, "made");
   ::unlink(name.c_str());
   if (::ftruncate(descriptor_, byte_count(shape_, dtype_)) == 0) return;
   ::close(std::exchange(descriptor_, -1));
-  fail(folder_, "made large enough");
+  fail_scratch(folder_, "made large enough");
 }
 
 ScratchArray ScratchArray::in_memory(Extents shape, DType dtype) {
@@ -49,7 +49,7 @@ ScratchArray ScratchArray::unwritten(Extents shape, DType dtype) {
   array.descriptor_ = ::memfd_create("palimpsest-unwritten", MFD_CLOEXEC);
   if (array.descriptor_ < 0 ||
       ::ftruncate(array.descriptor_, byte_count(array.shape_, dtype)) != 0) {
-    fail(array.folder_, "made");
+    fail_scratch(array.folder_, "made");
   }
   return array;
 }
@@ -77,7 +77,7 @@ void ScratchArray::write(index_t first, const void* elements, index_t count) {
     const ssize_t written = ::pwrite(descriptor_, bytes + done, static_cast<std::size_t>(n - done),
                                      first * item + done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(folder_, "written");
+    if (written <= 0) fail_scratch(folder_, "written");
     done += written;
   }
 }
@@ -94,7 +94,7 @@ void ScratchArray::read(index_t first, void* elements, index_t count) const {
     const ssize_t got =
         ::pread(descriptor_, bytes + done, static_cast<std::size_t>(n - done), first * item + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(folder_, "read");
+    if (got <= 0) fail_scratch(folder_, "read");
     done += got;
   }
 }

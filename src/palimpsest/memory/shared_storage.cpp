@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-IoError fail(const char* who, const std::string& what) {
+IoError failure(const char* who, const std::string& what) {
   return IoError("[Storage." + std::string(who) + "] " + what);
 }
 
@@ -56,10 +56,11 @@ struct SharedHeader : BlockHeader {
 
 Block map_shared(Descriptor descriptor, std::size_t bytes, const char* who) {
   struct stat info = {};
-  if (fstat(descriptor.number(), &info) != 0) throw fail(who, "has no state: " + system_error());
+  if (fstat(descriptor.number(), &info) != 0) throw failure(who, "has no state: " + system_error());
   auto header = std::make_unique<SharedHeader>(std::move(descriptor), bytes,
                                                MappedPlace{info.st_dev, info.st_ino, 0});
-  if (bytes > 0 && header->data == nullptr) throw fail(who, "cannot be mapped: " + system_error());
+  if (bytes > 0 && header->data == nullptr)
+    throw failure(who, "cannot be mapped: " + system_error());
   return Block(header.release());
 }
 
@@ -67,14 +68,14 @@ Block map_shared(Descriptor descriptor, std::size_t bytes, const char* who) {
 
 Storage Storage::shared_memory(std::size_t bytes) {
   Descriptor descriptor(memfd_create("palimpsest", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (descriptor.number() < 0) throw fail("shared_memory", "cannot be made: " + system_error());
+  if (descriptor.number() < 0) throw failure("shared_memory", "cannot be made: " + system_error());
   const auto length = static_cast<off_t>(bytes);
   if (length < 0 || ftruncate(descriptor.number(), length) != 0) {
-    throw fail("shared_memory", "cannot get " + std::to_string(bytes) + " bytes");
+    throw failure("shared_memory", "cannot get " + std::to_string(bytes) + " bytes");
   }
   // Prevents other holders from removing pages.
   if (fcntl(descriptor.number(), F_ADD_SEALS, kSeals) != 0) {
-    throw fail("shared_memory", "cannot be sealed: " + system_error());
+    throw failure("shared_memory", "cannot be sealed: " + system_error());
   }
   return over(map_shared(std::move(descriptor), bytes, "shared_memory"));
 }
@@ -84,8 +85,8 @@ Storage Storage::attach_shared_memory(int descriptor) {
   struct stat info = {};
   if (mine.number() < 0 || fstat(mine.number(), &info) != 0 ||
       fcntl(mine.number(), F_GET_SEALS) != kSeals) {
-    throw fail("attach_shared_memory",
-               "not a descriptor of shared memory: got " + std::to_string(descriptor));
+    throw failure("attach_shared_memory",
+                  "not a descriptor of shared memory: got " + std::to_string(descriptor));
   }
   return over(
       map_shared(std::move(mine), static_cast<std::size_t>(info.st_size), "attach_shared_memory"));

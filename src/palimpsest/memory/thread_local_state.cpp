@@ -19,20 +19,20 @@ struct Registry {
 };
 
 // Constant: counting must not fail, nor a child of fork() find it half made.
-constinit Registry all;
+constinit Registry registry;
 
 // Adds a thread's counts to those of ended threads. The caller holds the mutex.
 void add_to_ended(const ThreadState& thread) {
   for (std::size_t k = 0; k < kCounters; ++k) {
-    all.ended[k].fetch_add(thread.counts[k].load(std::memory_order_relaxed),
-                           std::memory_order_relaxed);
+    registry.ended[k].fetch_add(thread.counts[k].load(std::memory_order_relaxed),
+                                std::memory_order_relaxed);
   }
 }
 
 void say_farewell(ThreadExit&) noexcept {
   ThreadState& me = thread_state;
   while (me.free != nullptr) ::operator delete(std::exchange(me.free, me.free->next));
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(registry.mutex);
   add_to_ended(me);
   *me.link = me.next;
   if (me.next != nullptr) me.next->link = me.link;
@@ -43,15 +43,15 @@ constinit thread_local ThreadExit farewell{say_farewell};
 
 // The states of threads that a child lacks are about to become memory of new threads.
 void forget_other_threads() noexcept {
-  const ThreadState* thread = std::exchange(all.threads, nullptr);
+  const ThreadState* thread = std::exchange(registry.threads, nullptr);
   for (; thread != nullptr; thread = thread->next) {
     if (thread != &thread_state) add_to_ended(*thread);
   }
   ThreadState& me = thread_state;
   if (!me.is_open) return;
   me.next = nullptr;
-  me.link = &all.threads;
-  all.threads = &me;
+  me.link = &registry.threads;
+  registry.threads = &me;
 }
 
 }  // namespace
@@ -61,25 +61,25 @@ ThreadState* open_thread_state() {
   if (me.has_ended) return nullptr;
   at_thread_exit(farewell);
   after_fork_in_child(forget_other_threads);
-  const std::lock_guard lock(all.mutex);
-  me.next = all.threads;
-  me.link = &all.threads;
+  const std::lock_guard lock(registry.mutex);
+  me.next = registry.threads;
+  me.link = &registry.threads;
   if (me.next != nullptr) me.next->link = &me.next;
-  all.threads = &me;
+  registry.threads = &me;
   me.is_open = true;
   return &me;
 }
 
 void count_late(Counter counter, std::uint64_t n) {
-  all.ended[static_cast<std::size_t>(counter)].fetch_add(n, std::memory_order_relaxed);
+  registry.ended[static_cast<std::size_t>(counter)].fetch_add(n, std::memory_order_relaxed);
 }
 
 CopyCounts all_counts() {
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(registry.mutex);
   const auto sum = [](Counter counter) {
     const auto k = static_cast<std::size_t>(counter);
-    std::uint64_t total = all.ended[k].load(std::memory_order_relaxed);
-    for (const ThreadState* thread = all.threads; thread != nullptr; thread = thread->next) {
+    std::uint64_t total = registry.ended[k].load(std::memory_order_relaxed);
+    for (const ThreadState* thread = registry.threads; thread != nullptr; thread = thread->next) {
       total += thread->counts[k].load(std::memory_order_relaxed);
     }
     return total;

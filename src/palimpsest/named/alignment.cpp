@@ -21,7 +21,7 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.received < b.received;
 }
 
-Candidate prepended(Candidate rest, int received) {
+Candidate extended(Candidate rest, int received) {
   rest.received.insert(rest.received.begin(), received);
   return rest;
 }
@@ -38,16 +38,16 @@ Candidate best(const NamedDimension& old_token, const Dims& new_dims, std::size_
   };
   if (new_open) consider(row[j + 1]);  // the new ellipsis ends
   if (old_token.is_ellipsis()) {
-    consider(prepended(below[j], 0));  // the old ellipsis ends
+    consider(extended(below[j], 0));  // the old ellipsis ends
     if (more && !new_open) {
       Candidate taken = row[j + 1];
       if (taken.ok) ++taken.received.front();
       consider(std::move(taken));
     }
   } else if (new_open) {
-    consider(prepended(below[j], 0));  // taken up by the new ellipsis
+    consider(extended(below[j], 0));  // taken up by the new ellipsis
   } else if (more) {
-    Candidate paired = prepended(below[j + 1], 1);
+    Candidate paired = extended(below[j + 1], 1);
     if (old_token == new_dims[j]) ++paired.equal;
     consider(std::move(paired));
   }

@@ -51,7 +51,7 @@ Variable elementwise(ScalarOp op, std::initializer_list<Operand> operands) {
 }
 
 // The update of an array, and which array that is.
-Variable updated(const Variable& result, std::string_view who) {
+Variable in_its_place(const Variable& result, std::string_view who) {
   return in_place(result, result.owner().input(0), 0, who);
 }
 
@@ -71,16 +71,16 @@ Variable updated(const Variable& result, std::string_view who) {
 PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_INPLACE)
 
 Variable set_subtensor_inplace(const Variable& x, std::vector<Index> index, const Variable& value) {
-  return updated(ops::set_subtensor(x, std::move(index), value), "set_subtensor_inplace");
+  return in_its_place(ops::set_subtensor(x, std::move(index), value), "set_subtensor_inplace");
 }
 Variable inc_subtensor_inplace(const Variable& x, std::vector<Index> index, const Variable& value) {
-  return updated(ops::inc_subtensor(x, std::move(index), value), "inc_subtensor_inplace");
+  return in_its_place(ops::inc_subtensor(x, std::move(index), value), "inc_subtensor_inplace");
 }
 Variable set_subtensor_inplace(const Variable& y, const Operand& value) {
-  return updated(ops::set_subtensor(y, value), "set_subtensor_inplace");
+  return in_its_place(ops::set_subtensor(y, value), "set_subtensor_inplace");
 }
 Variable inc_subtensor_inplace(const Variable& y, const Operand& value) {
-  return updated(ops::inc_subtensor(y, value), "inc_subtensor_inplace");
+  return in_its_place(ops::inc_subtensor(y, value), "inc_subtensor_inplace");
 }
 
 Variable gemm_inplace(const Variable& z, const Operand& alpha, const Variable& x, const Variable& y,

@@ -54,7 +54,7 @@ std::optional<Device> result_device(const PlanRequest& request) {
   return agree ? std::optional(device) : std::nullopt;
 }
 
-index_t bytes_of(const Plan& plan, const Delivery& delivery) {
+index_t delivered_bytes(const Plan& plan, const Delivery& delivery) {
   const Layout& layout = plan.slots[at(delivery.slot)].layout;
   return byte_count(layout.extents, layout.dtype);
 }
@@ -106,7 +106,7 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
     const Device made_on = devices[at(plan.slots[at(delivery.slot)].buffer)];
     if (!target || made_on == *target || request.follows.empty() || !request.follows[i]) continue;
     delivery.moved_to = target;
-    plan.output_bytes += bytes_of(plan, delivery);
+    plan.output_bytes += delivered_bytes(plan, delivery);
   }
   plan.peak_bytes = plan.arena_bytes + plan.output_bytes + plan.update_bytes;
 }
@@ -120,10 +120,10 @@ index_t Plan::peak_bytes_on(Device device) const {
   }
   for (const auto* deliveries : {&outputs, &updates}) {
     for (const Delivery& delivery : *deliveries) {
-      if (delivery.moved_to == device) bytes += bytes_of(*this, delivery);
+      if (delivery.moved_to == device) bytes += delivered_bytes(*this, delivery);
       const Device made_on = buffers[at(slots[at(delivery.slot)].buffer)].device;
       if (delivery.how != Handover::compact || made_on != device) continue;
-      bytes += bytes_of(*this, delivery);
+      bytes += delivered_bytes(*this, delivery);
     }
   }
   return bytes;

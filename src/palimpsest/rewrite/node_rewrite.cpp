@@ -46,9 +46,9 @@ void pass_on(const Variable& old, const Variable& with, bool is_new) {
   if (is_new) with.tags() = old.tags();
 }
 
-enum class Outcome { applied, refused, nothing };
+enum class Attempt { applied, refused, nothing };
 
-Outcome put(FunctionGraph& graph, const Apply& node, const Replacements& with,
+Attempt put(FunctionGraph& graph, const Apply& node, const Replacements& with,
             std::string_view reason, std::vector<Apply>* fresh) {
   if (with.size() != node.output_count()) {
     throw ValueError("[" + std::string(reason) + "] replacements of " + node.op().name() +
@@ -59,10 +59,10 @@ Outcome put(FunctionGraph& graph, const Apply& node, const Replacements& with,
   for (std::size_t k = 0; k < with.size(); ++k) {
     const Variable old = node.output(k);
     if (!with[k].defined() || with[k] == old || graph.use_count(old) == 0) continue;
-    if (!keeps_tags(graph, old, with[k])) return Outcome::nothing;
+    if (!keeps_tags(graph, old, with[k])) return Attempt::nothing;
     pairs.emplace_back(old, with[k]);
   }
-  if (pairs.empty()) return Outcome::nothing;
+  if (pairs.empty()) return Attempt::nothing;
   *fresh = newcomers(graph, pairs);
   for (const auto& [old, by] : pairs) {
     pass_on(old, by, std::find(fresh->begin(), fresh->end(), by.owner()) != fresh->end());
@@ -70,9 +70,9 @@ Outcome put(FunctionGraph& graph, const Apply& node, const Replacements& with,
   try {
     graph.replace_all_validate(pairs, reason);
   } catch (const InconsistencyError&) {
-    return Outcome::refused;
+    return Attempt::refused;
   }
-  return Outcome::applied;
+  return Attempt::applied;
 }
 
 class Walker {
@@ -130,15 +130,15 @@ class Walker {
       if (with.empty()) continue;
       std::vector<Apply> fresh;
       switch (put(graph_, node, with, rewrite.name, &fresh)) {
-        case Outcome::applied:
+        case Attempt::applied:
           ++result_.applied;
           last_ = rewrite.name;
           push_around(node, with, fresh);
           return true;
-        case Outcome::refused:
+        case Attempt::refused:
           ++result_.refused;
           break;
-        case Outcome::nothing:
+        case Attempt::nothing:
           break;
       }
     }

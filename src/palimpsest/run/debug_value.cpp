@@ -52,7 +52,7 @@ double rounding_of(DType dtype) {
                                           : std::numeric_limits<double>::epsilon();
 }
 
-Extents index_of(index_t i, const Extents& extents) {
+Extents place_of(index_t i, const Extents& extents) {
   Extents index(extents.size(), 0);
   for (std::size_t k = extents.size(); k-- > 0;) {
     index[k] = i % extents[k];
@@ -168,7 +168,7 @@ Difference compare(const DebugValue& a, const DebugValue& b, const Tolerance& to
     if (!bitwise && comparable && apart <= result.allowed) return;
     if (++result.differing > 1) return;
     result.is_within = false;
-    result.index = index_of(i, a.extents());
+    result.index = place_of(i, a.extents());
     result.first = x.str(a.dtype());
     result.second = y.str(a.dtype());
   });

@@ -36,7 +36,7 @@ void describe_steps(const Plan& plan, const std::string& inside_of,
   }
 }
 
-PlanProfile described(const Plan& plan) {
+PlanProfile profile_of(const Plan& plan) {
   PlanProfile profile;
   profile.signature = signature_of(plan);
   describe_steps(plan, "", profile.steps);
@@ -58,7 +58,7 @@ void Profiler::add_call(const Plan& plan, double seconds, double check_seconds,
   const std::lock_guard guard(mutex_);
   auto entry = std::find_if(entries_.begin(), entries_.end(),
                             [&](const Entry& e) { return e.plan == &plan; });
-  if (entry == entries_.end()) entry = entries_.insert(entry, Entry{&plan, described(plan)});
+  if (entry == entries_.end()) entry = entries_.insert(entry, Entry{&plan, profile_of(plan)});
   PlanProfile& profile = entry->profile;
   ++profile.calls;
   profile.seconds += seconds;

@@ -16,7 +16,7 @@ namespace palimpsest {
 namespace {
 
 using io_detail::CheckedJson;
-using Json = CheckedJson::Json;
+using io_detail::Json;
 
 static_assert(std::endian::native == std::endian::little, "archives are little-endian");
 

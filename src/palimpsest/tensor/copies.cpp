@@ -12,7 +12,7 @@ void check_on_host(const Tensor& t, std::string_view who) {
 }
 
 // A new dense tensor with the same elements.
-Tensor copied(const Tensor& t, DType dtype, Device device, std::string_view who) {
+Tensor copied_to(const Tensor& t, DType dtype, Device device, std::string_view who) {
   check_on_host(t, who);
   Tensor copy = Tensor::empty(t.shape(), dtype, device);
   strided_copy(t.view_of(), copy.mutable_view());
@@ -36,7 +36,7 @@ Tensor Tensor::lazy_clone() const {
   return {storage_.lazy_clone(first, bytes), dtype_, is_plain_, shape_, strides_, -range.low};
 }
 
-Tensor Tensor::clone() const { return copied(*this, dtype(), device(), "Tensor.clone"); }
+Tensor Tensor::clone() const { return copied_to(*this, dtype(), device(), "Tensor.clone"); }
 
 Tensor Tensor::contiguous() const { return is_contiguous() ? lazy_clone() : clone(); }
 
@@ -51,12 +51,12 @@ Tensor Tensor::reshape(Extents shape) const {
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return lazy_clone();
   check_conversion(dtype_, dtype, "Tensor.to");
-  return copied(*this, dtype, device(), "Tensor.to");
+  return copied_to(*this, dtype, device(), "Tensor.to");
 }
 
 Tensor Tensor::to(Device device) const {
   if (device == this->device()) return lazy_clone();
-  return copied(*this, dtype_, device, "Tensor.to");
+  return copied_to(*this, dtype_, device, "Tensor.to");
 }
 
 Tensor& Tensor::copy_from(const Tensor& source) {

@@ -31,7 +31,7 @@ struct CompareOptions {
   bool complex = false, json = false;
 };
 
-struct Entry {
+struct Compared {
   std::string label;
   Tensor image;
   Quality quality;
@@ -65,7 +65,7 @@ std::optional<Tensor> read_mask(const CompareOptions& options, const Tensor& ref
   return mask;
 }
 
-std::vector<Entry> read_entries(const CompareOptions& options, const Tensor& reference) {
+std::vector<Compared> read_entries(const CompareOptions& options, const Tensor& reference) {
   if (options.labels.size() > options.images.size() ||
       options.reports.size() > options.images.size()) {
     throw UsageError(
@@ -73,9 +73,9 @@ std::vector<Entry> read_entries(const CompareOptions& options, const Tensor& ref
                     options.labels.size(), options.reports.size(), options.images.size()));
   }
   const QualityOptions how = {.mask = read_mask(options, reference), .complex = options.complex};
-  std::vector<Entry> entries;
+  std::vector<Compared> entries;
   for (std::size_t i = 0; i < options.images.size(); ++i) {
-    Entry entry;
+    Compared entry;
     entry.label = i < options.labels.size() ? options.labels[i] : options.images[i];
     entry.image = read_values(options.images[i]);
     entry.quality = image_quality(reference, entry.image, how);
@@ -86,7 +86,7 @@ std::vector<Entry> read_entries(const CompareOptions& options, const Tensor& ref
 }
 
 // |factor x|, and |factor x - reference| of values or of magnitudes.
-Tensor scaled(const Entry& entry) {
+Tensor scaled(const Compared& entry) {
   Tensor result = magnitude(entry.image);
   const auto factor = static_cast<float>(std::abs(entry.quality.factor));
   float* values = result.mutable_data<float>();
@@ -94,7 +94,7 @@ Tensor scaled(const Entry& entry) {
   return result;
 }
 
-Tensor error_of(const Entry& entry, const Tensor& reference, const CompareOptions& options) {
+Tensor error_of(const Compared& entry, const Tensor& reference, const CompareOptions& options) {
   const Tensor known = (options.complex ? reference : magnitude(reference)).to(DType::complex64);
   const Tensor found =
       (options.complex ? entry.image : magnitude(entry.image)).to(DType::complex64);
@@ -114,9 +114,9 @@ Tensor middle_plane(Tensor x) {
 }
 
 Tensor picture(const CompareOptions& options, const Tensor& reference,
-               const std::vector<Entry>& entries) {
+               const std::vector<Compared>& entries) {
   std::vector<Panel> panels = {{middle_plane(magnitude(reference)), "reference"}};
-  for (const Entry& entry : entries) {
+  for (const Compared& entry : entries) {
     panels.push_back({middle_plane(scaled(entry)), entry.label,
                       fmt::format("NRMSE {:.4f}", entry.quality.nrmse)});
   }
@@ -126,13 +126,13 @@ Tensor picture(const CompareOptions& options, const Tensor& reference,
                           .high = quantile(magnitude(reference), 1)});
 }
 
-std::string table(const std::vector<Entry>& entries) {
+std::string comparison_table(const std::vector<Compared>& entries) {
   std::vector<std::vector<std::string>> rows = {
       {"", "NRMSE", "PSNR (dB)", "SSIM", "factor", "seconds", "announced peak", "measured peak"}};
-  const bool has_facts =
-      std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.facts.is_known; });
+  const bool has_facts = std::any_of(entries.begin(), entries.end(),
+                                     [](const Compared& e) { return e.facts.is_known; });
   if (!has_facts) rows.front().resize(5);
-  for (const Entry& entry : entries) {
+  for (const Compared& entry : entries) {
     const Quality& q = entry.quality;
     const std::string factor =
         q.factor.imag() == 0 ? fmt::format("{:.4g}", q.factor.real())
@@ -147,9 +147,9 @@ std::string table(const std::vector<Entry>& entries) {
   return aligned_table(rows);
 }
 
-void print_json(const std::vector<Entry>& entries) {
+void print_json(const std::vector<Compared>& entries) {
   std::vector<JsonReport> list;
-  for (const Entry& entry : entries) {
+  for (const Compared& entry : entries) {
     const Quality& q = entry.quality;
     JsonReport one;
     one.set("label", entry.label).set("nrmse", q.nrmse).set("psnr_db", q.psnr_db);
@@ -165,9 +165,9 @@ void print_json(const std::vector<Entry>& entries) {
   print(JsonReport().set("images", list).text());
 }
 
-void print_summary(const CompareOptions& options, const std::vector<Entry>& entries,
+void print_summary(const CompareOptions& options, const std::vector<Compared>& entries,
                    index_t n_all) {
-  print(table(entries));
+  print(comparison_table(entries));
   print(
       fmt::format("NRMSE: |a x - r| / |r| of {}, a the factor that makes it least, over {} of {} "
                   "points\n",
@@ -175,7 +175,7 @@ void print_summary(const CompareOptions& options, const std::vector<Entry>& entr
                   with_commas(entries.front().quality.points), with_commas(n_all)));
   if (options.output.empty()) return;
   std::string text = "wrote " + options.output + ": reference";
-  for (const Entry& entry : entries) text += " | " + entry.label;
+  for (const Compared& entry : entries) text += " | " + entry.label;
   print(fmt::format("{} | {:g}x error of {}\n", text, options.error_scale, entries.back().label));
 }
 
@@ -192,7 +192,7 @@ void compare(const CompareOptions& options) {
   }
   outputs.announce(options.output, ".png");
   const Tensor reference = read_values(options.reference);
-  const std::vector<Entry> entries = read_entries(options, reference);
+  const std::vector<Compared> entries = read_entries(options, reference);
   outputs.write(options.output, [&](const std::string& path) {
     write_png(path, picture(options, reference, entries));
   });

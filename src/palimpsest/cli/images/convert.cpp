@@ -121,7 +121,7 @@ Image sorted_scan(const std::string& path, std::vector<Cut>& cuts) {
   return image;
 }
 
-Image read_any(const std::string& path, std::vector<Cut>& cuts) {
+Image read_cut(const std::string& path, std::vector<Cut>& cuts) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   if (format != FileFormat::ismrmrd) return read_image(path);
   const IsmrmrdContents contents = read_input(path, [&] { return ismrmrd_contents(path); });
@@ -140,7 +140,7 @@ void convert(const ConvertOptions& options) {
   Outputs outputs;
   outputs.reads(options.input);
   announce_image(outputs, options.output);
-  Image image = read_any(options.input, cuts);
+  Image image = read_cut(options.input, cuts);
   name_axes(image, options.axes);
   for (const Cut& cut : cuts) apply_cut(image, cut);
   write_image(outputs, options.output, image, how);

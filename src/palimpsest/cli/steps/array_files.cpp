@@ -22,7 +22,7 @@ namespace {
 
 Dims kspace_names(std::size_t rank) { return rank == 4 ? Dims("C Nz Ny Nx") : Dims("C Ny Nx"); }
 
-Tensor read_any(const std::string& path) {
+Tensor read_array(const std::string& path) {
   switch (detect_format(path)) {
     case FileFormat::npy:
       return map_npy(path);
@@ -52,7 +52,7 @@ bool is_zero(const Tensor& data) {
 KspaceFile read_kspace(const std::string& path) {
   KspaceFile file;
   file.is_raw = read_input(path, [&] { return detect_format(path); }) == FileFormat::ismrmrd;
-  Tensor data = read_input(path, [&] { return read_any(path); });
+  Tensor data = read_input(path, [&] { return read_array(path); });
   if (!is_complex(data.dtype())) {
     throw UsageError(fmt::format("[{}] k-space must be complex: got {}, expected complex64", path,
                                  name_of(data.dtype())));

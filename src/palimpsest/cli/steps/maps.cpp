@@ -122,7 +122,7 @@ Dims map_names(std::size_t rank, bool has_sets) {
   return has_sets ? Dims("M") + plane : plane;
 }
 
-void maps(const MapsOptions& options) {
+void make_maps(const MapsOptions& options) {
   Run run("maps", options.common);
   Outputs& outputs = run.outputs();
   outputs.reads(options.input);
@@ -206,7 +206,7 @@ void add_maps(CommandLine& line) {
       .excludes("--method", {"--block"}, "espirit")
       .excludes("--rank", {"--percent", "--threshold"})
       .excludes("--percent", {"--threshold"})
-      .action([options] { maps(*options); });
+      .action([options] { make_maps(*options); });
   add_common(command, options->common);
 }
 

@@ -24,7 +24,7 @@ struct PatternCommand {
   CommonOptions common;
 };
 
-Tensor pattern_of(const PatternCommand& o) {
+Tensor chosen_pattern(const PatternCommand& o) {
   const std::vector<index_t> n = parse_numbers("--size", o.size, {2, 3});
   const auto seed = static_cast<std::uint64_t>(o.seed);
   if (o.kind == "caipi") {
@@ -65,7 +65,7 @@ void pattern(const PatternCommand& options) {
   run.facts().set("kind", options.kind).set("points", points).set("seed", options.seed);
   // The mask of each frame, its sum, and the same as numbers for the file.
   if (run.announce(points * (1 + 5 * std::max<index_t>(options.frames, 1)))) return run.finish("");
-  const Tensor mask = pattern_of(options);
+  const Tensor mask = chosen_pattern(options);
   const index_t samples = count_samples(mask);
   const double acceleration = static_cast<double>(mask.numel()) / static_cast<double>(samples);
   run.facts().set("samples", samples).set("acceleration", acceleration);

@@ -16,7 +16,7 @@ namespace {
 using Sample = std::complex<float>;
 using Complex = std::complex<double>;
 
-NamedLinop along_x() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
+NamedLinop fft_along_x() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
 
 void expect_lines(const Tensor& line, const char* name) {
   if (line.rank() == 2 && line.numel() > 0 && line.dtype() == DType::complex64) return;
@@ -33,7 +33,7 @@ EchoPhase echo_phase(const Tensor& forward, const Tensor& reversed) {
     throw ShapeError(fmt::format("[echo_phase] got lines of {} and {}, expected equal ones",
                                  to_string(forward.shape()), to_string(reversed.shape())));
   }
-  const NamedLinop F = along_x();
+  const NamedLinop F = fft_along_x();
   const Tensor f = F.H()(forward).contiguous(), r = F.H()(reversed).contiguous();
   const index_t n = f.shape(1);
   std::vector<Complex> p(static_cast<std::size_t>(n));
@@ -57,7 +57,7 @@ EchoPhase echo_phase(const Tensor& forward, const Tensor& reversed) {
 
 void align_echo(Sample* line, index_t n_coils, index_t n_x, const EchoPhase& phase) {
   const Extents shape{n_coils, n_x};
-  const NamedLinop F = along_x();
+  const NamedLinop F = fft_along_x();
   const std::vector<Sample> given(line, line + n_coils * n_x);
   Tensor image = F.H()(Tensor::from(given, shape)).contiguous();
   auto* v = image.mutable_data<Sample>();

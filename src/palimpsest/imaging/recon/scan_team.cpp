@@ -13,7 +13,7 @@ namespace palimpsest {
 namespace {
 
 using distributed_detail::Parcel;
-using Room = distributed_detail::Place;
+using RankPlace = distributed_detail::Place;
 
 // The longest wait for another rank, as a multiple of this rank's own time.
 constexpr double kPatience = 10;
@@ -23,7 +23,7 @@ std::span<const std::byte> bytes_of(const Tensor& t) {
 }
 
 // Outcome of a rank besides images; sent to the others as bytes.
-struct Outcome {
+struct RankOutcome {
   Status status;
   index_t iterations;
   double scale, read_s, sensitivities_s, solve_s;
@@ -31,8 +31,8 @@ struct Outcome {
 };
 
 std::string text_of(const ScanReconstructionResult& r) {
-  const Outcome outcome{r.status,          r.iterations, r.scale,         r.read_s,
-                        r.sensitivities_s, r.solve_s,    r.history.size()};
+  const RankOutcome outcome{r.status,          r.iterations, r.scale,         r.read_s,
+                            r.sensitivities_s, r.solve_s,    r.history.size()};
   const std::size_t records = r.history.size() * sizeof(Record);
   std::string text(sizeof outcome + records, '\0');
   std::memcpy(text.data(), &outcome, sizeof outcome);
@@ -43,7 +43,7 @@ std::string text_of(const ScanReconstructionResult& r) {
 
 // The history is that of the solve that converged least; times are those of the slowest rank.
 void merge(ScanReconstructionResult& result, const std::string& text, bool has_own_solves) {
-  Outcome other{};
+  RankOutcome other{};
   std::memcpy(&other, text.data(), sizeof other);
   std::vector<Record> history(other.n_records);
   const std::size_t records = history.size() * sizeof(Record);
@@ -152,7 +152,7 @@ bool ScanReconstruction::Impl::is_any_timed_out() const {
   const auto group = distributed_detail::group_of(team, {"coil"});
   std::vector<std::byte> theirs(static_cast<std::size_t>(group.size()));
   std::vector<Parcel> parcels;
-  std::vector<Room> places;
+  std::vector<RankPlace> places;
   for (int k = 0; k < group.size(); ++k) {
     if (k == group.self) continue;
     parcels.push_back({group.member(k), {&mine, 1}});
@@ -188,7 +188,7 @@ void ScanReconstruction::Impl::gather_images(Tensor& image) {
     const int sender = along * team.size("coil");
     const PartRange part = part_range(images() * n, along, team.size("solve"));
     std::vector<Parcel> parcels;
-    std::vector<Room> places;
+    std::vector<RankPlace> places;
     Tensor block;
     if (team.rank() == 0 || team.rank() == sender) {
       Extents shape = one;
@@ -224,7 +224,7 @@ void ScanReconstruction::Impl::gather_maps() {
     const int sender = along * team.size("coil");
     const index_t row = solve / (groups() * items) * items + solve % items;
     std::vector<Parcel> parcels;
-    std::vector<Room> places;
+    std::vector<RankPlace> places;
     Tensor block;
     if (team.rank() == 0 || team.rank() == sender) block = Tensor::empty({n}, DType::complex64);
     if (team.rank() == sender) {

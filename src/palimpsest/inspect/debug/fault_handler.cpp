@@ -55,7 +55,7 @@ MemoryFault::Kind kind_of(void* context) {
 #endif
 }
 
-bool record(std::uintptr_t address, void* context) {
+bool record_fault(std::uintptr_t address, void* context) {
   for (Entry& entry : table) {
     const std::uintptr_t begin = entry.begin.load(std::memory_order_acquire);
     if (begin == 0 || address < begin) continue;
@@ -87,7 +87,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 void handle(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
   const bool is_access = info->si_code > 0;  // and not a signal from kill()
-  if (!is_access || !record(reinterpret_cast<std::uintptr_t>(info->si_addr), context)) {
+  if (!is_access || !record_fault(reinterpret_cast<std::uintptr_t>(info->si_addr), context)) {
     pass_on(signal, info, context);
   }
   errno = saved;

@@ -48,7 +48,7 @@ void give_back(std::byte* memory, std::size_t) { std::free(memory); }
 void allow(std::byte*, std::size_t, bool, bool) {}
 #endif
 
-void fill(std::byte* from, std::byte* to) {
+void fill_guard(std::byte* from, std::byte* to) {
   std::memset(from, static_cast<int>(GuardedMemory::kZone), static_cast<std::size_t>(to - from));
 }
 
@@ -91,7 +91,7 @@ GuardedMemory::GuardedMemory(std::span<const Request> requests, Side side, bool 
     at += buffer.page_bytes + guard;
     buffers_.push_back(buffer);
   }
-  for_each_zone(!use_pages_, fill);
+  for_each_zone(!use_pages_, fill_guard);
 }
 
 GuardedMemory::~GuardedMemory() {
@@ -129,7 +129,7 @@ void GuardedMemory::start() {
   slot_ = fault_handler::watch(memory_, memory_ + total_);
   if (slot_ < 0) {
     use_pages_ = false;
-    for_each_zone(true, fill);
+    for_each_zone(true, fill_guard);
     return;
   }
   protect_guards(false);

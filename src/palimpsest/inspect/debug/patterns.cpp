@@ -13,10 +13,10 @@ bool is_wanted(const DebugOptions& options, std::string_view name) {
                      [&](const std::string& word) { return word == name || word == kAll; });
 }
 
-Destination dense(const Layout& layout) { return {layout, 0}; }
+Destination dense_place(const Layout& layout) { return {layout, 0}; }
 
 Destination column_major(const Layout& layout) {
-  Destination result = dense(layout);
+  Destination result = dense_place(layout);
   index_t stride = 1;
   for (std::size_t k = 0; k < layout.extents.size(); ++k) {
     result.layout.strides[k] = stride;
@@ -32,7 +32,7 @@ Destination shifted(const Layout& layout) {
 // Axis -1 - k of the result has step 2 if bit 2k of `choice` is set, and is reversed if bit 2k + 1
 // is.
 Destination strided(const Layout& layout, unsigned choice, std::size_t axes) {
-  Destination result = dense(layout);
+  Destination result = dense_place(layout);
   index_t stride = 1;
   for (std::size_t k = 0; k < layout.extents.size(); ++k) {
     const std::size_t axis = layout.extents.size() - 1 - k;
@@ -74,7 +74,7 @@ std::vector<Pattern> patterns_for(const DebugOptions& options, std::span<const L
   for (const Layout& layout : layouts) rank = std::max(rank, layout.extents.size());
   for (const char* const name : {"initial", "previous", "c_contiguous"}) {
     if (!is_wanted(options, name)) continue;
-    add(name, dense);
+    add(name, dense_place);
     patterns.back().keeps_previous = patterns.back().name == "previous";
   }
   if (is_wanted(options, "f_contiguous") && rank > 1) add("f_contiguous", column_major);

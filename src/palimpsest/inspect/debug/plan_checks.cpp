@@ -25,7 +25,7 @@ bool share_bytes(const PlannedBuffer& a, const PlannedBuffer& b) {
   return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-std::string described(const Plan& plan, std::size_t b) {
+std::string buffer_text(const Plan& plan, std::size_t b) {
   const PlannedBuffer& buffer = plan.buffers[b];
   std::string text =
       fmt::format("buffer {} '{}' ({}, {} bytes, steps {}..{}", b, buffer.name,
@@ -41,7 +41,7 @@ std::string step_text(const Plan& plan, int step) {
                    : std::string("before the first step");
 }
 
-[[noreturn]] void fail(const std::string& text, DebugModeError::Facts facts = {}) {
+[[noreturn]] void fail_plan(const std::string& text, DebugModeError::Facts facts = {}) {
   throw BadPlan("[DebugMode: BadPlan] " + text +
                     "\n  Hint: this is a fault of the planner or of an op that writes into "
                     "memory that is not its own.",
@@ -53,9 +53,9 @@ void check_life(const Plan& plan, std::size_t step, int slot) {
   const PlannedBuffer& buffer = plan.buffers[b];
   const int now = static_cast<int>(step);
   if (buffer.first_step <= now && now <= buffer.last_step) return;
-  fail(fmt::format("{} (step {}) uses {} outside of its life", plan.steps[step].node.op().name(),
-                   step, described(plan, b)),
-       {{}, plan.steps[step].node, {}, -1, -1});
+  fail_plan(fmt::format("{} (step {}) uses {} outside of its life",
+                        plan.steps[step].node.op().name(), step, buffer_text(plan, b)),
+            {{}, plan.steps[step].node, {}, -1, -1});
 }
 
 index_t sum_of(const Plan& plan, BufferKind kind) {
@@ -71,14 +71,14 @@ void check_placement(const Plan& plan) {
     const PlannedBuffer& one = plan.buffers[a];
     if (!in_arena(one)) continue;
     if (one.offset < 0 || one.offset + one.bytes > plan.arena_bytes) {
-      fail(fmt::format("{} does not lie in the arena of {} bytes", described(plan, a),
-                       plan.arena_bytes));
+      fail_plan(fmt::format("{} does not lie in the arena of {} bytes", buffer_text(plan, a),
+                            plan.arena_bytes));
     }
     for (std::size_t b = a + 1; b < plan.buffers.size(); ++b) {
       const PlannedBuffer& other = plan.buffers[b];
       if (!in_arena(other) || !live_together(one, other) || !share_bytes(one, other)) continue;
-      fail(fmt::format("two live buffers share bytes: {} and {}", described(plan, a),
-                       described(plan, b)));
+      fail_plan(fmt::format("two live buffers share bytes: {} and {}", buffer_text(plan, a),
+                            buffer_text(plan, b)));
     }
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -88,7 +88,7 @@ void check_placement(const Plan& plan) {
   const index_t updates = sum_of(plan, BufferKind::update);
   if (plan.update_bytes != updates || plan.output_bytes < sum_of(plan, BufferKind::output) ||
       plan.peak_bytes != plan.arena_bytes + plan.output_bytes + plan.update_bytes) {
-    fail(fmt::format(
+    fail_plan(fmt::format(
         "the sums do not add up: peak {}, arena {}, outputs {}, updates {}, of which "
         "buffers {}",
         plan.peak_bytes, plan.arena_bytes, plan.output_bytes, plan.update_bytes, updates));
@@ -133,7 +133,7 @@ PlanWatch::PlanWatch(const DebugOptions& options, const CallAccess& call, Expect
   check_borrowed();
   const index_t arena = frame_.arena_bytes();
   if (arena != plan_.arena_bytes) {
-    fail(fmt::format("the arena has {} bytes, planned {}", arena, plan_.arena_bytes));
+    fail_plan(fmt::format("the arena has {} bytes, planned {}", arena, plan_.arena_bytes));
   }
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) step_of_[plan_.steps[i].node.node()] = i;
   has_run_.assign(plan_.steps.size(), false);
@@ -187,7 +187,7 @@ void PlanWatch::throw_changed(const StepAccess& access, std::size_t input,
     if (other == b || !in_arena(taker) || !share_bytes(mine, taker)) continue;
     if (taker.first_step < mine.first_step || taker.first_step > step) continue;
     who = fmt::format("taken at {} by {}", step_text(plan_, taker.first_step),
-                      palimpsest::described(plan_, other));
+                      buffer_text(plan_, other));
   }
   if (mine.last_step < step) {
     who += fmt::format("; freed after {}", step_text(plan_, mine.last_step));
@@ -195,7 +195,7 @@ void PlanWatch::throw_changed(const StepAccess& access, std::size_t input,
   throw BadPlan(
       DebugMessage("BadPlan", context_of(access))
           .line(fmt::format("it reads input {} {}, whose value has changed", input, v.str()))
-          .line("it lies in " + palimpsest::described(plan_, b))
+          .line("it lies in " + buffer_text(plan_, b))
           .line(who)
           .value("expected", expected_(v))
           .value("got", now)
@@ -273,18 +273,19 @@ void PlanWatch::after_hand_over(std::span<const Tensor> delivered) {
     const DebugValue now = DebugValue::read(delivered[i].view_of());
     if (!expected.defined() || expected.same_bits(now)) continue;
     const bool is_result = i < plan_.outputs.size();
-    fail(fmt::format(
-             "{} {} {} differs from the value that its step computed\n  expected: {}\n  got: {}",
-             is_result ? "result" : "update", is_result ? i : i - plan_.outputs.size(),
-             outputs[i].str(), expected.str(), now.str()),
-         {{}, outputs[i].owner(), outputs[i], -1, static_cast<int>(i)});
+    fail_plan(
+        fmt::format(
+            "{} {} {} differs from the value that its step computed\n  expected: {}\n  got: {}",
+            is_result ? "result" : "update", is_result ? i : i - plan_.outputs.size(),
+            outputs[i].str(), expected.str(), now.str()),
+        {{}, outputs[i].owner(), outputs[i], -1, static_cast<int>(i)});
   }
   for (std::size_t a = plan_.outputs.size(); a < delivered.size(); ++a) {
     for (std::size_t b = a + 1; b < delivered.size(); ++b) {
       if (!shares_storage(delivered[a], delivered[b])) continue;
-      fail(fmt::format("two containers would share a Storage: updates {} and {}",
-                       a - plan_.outputs.size(), b - plan_.outputs.size()),
-           {{}, outputs[b].owner(), outputs[b], -1, static_cast<int>(b)});
+      fail_plan(fmt::format("two containers would share a Storage: updates {} and {}",
+                            a - plan_.outputs.size(), b - plan_.outputs.size()),
+                {{}, outputs[b].owner(), outputs[b], -1, static_cast<int>(b)});
     }
   }
   keep_borrowed(delivered);
@@ -312,9 +313,10 @@ void PlanWatch::check_borrowed() const {
     if (here != result.address) continue;
     const DebugValue now = DebugValue::read(view_at(here, result.layout));
     if (now.same_bits(result.value)) continue;
-    fail(fmt::format("the borrowed result {} was written between two calls: {}", result.output,
-                     compare(result.value, now, {}).str()),
-         {{}, {}, program_.graph.outputs()[result.output], -1, static_cast<int>(result.output)});
+    fail_plan(
+        fmt::format("the borrowed result {} was written between two calls: {}", result.output,
+                    compare(result.value, now, {}).str()),
+        {{}, {}, program_.graph.outputs()[result.output], -1, static_cast<int>(result.output)});
   }
 }
 

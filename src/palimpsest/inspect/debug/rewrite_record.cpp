@@ -14,7 +14,7 @@ constexpr std::size_t kShownEvents = 5;
 // In place of an index: the node was there at the start.
 constexpr std::size_t kOriginal = static_cast<std::size_t>(-1);
 
-std::string text_of(const Variable& v) {
+std::string variable_text(const Variable& v) {
   const Apply owner = v.owner();
   if (!owner.defined()) return v.str();
   return fmt::format("output {} of {}", v.index(), owner.op().str());
@@ -40,7 +40,7 @@ void RewriteRecord::on_change_input(const FunctionGraph&, const Use& use, const 
       fmt::format("change {}: {} {} from {} to {}", reason, use.node.defined() ? "input" : "output",
                   use.node.defined() ? fmt::format("{} of {}", use.index, use.node.op().str())
                                      : std::to_string(use.index),
-                  text_of(old), text_of(with)));
+                  variable_text(old), variable_text(with)));
   const auto find = [&](const Variable& from, const Variable& to) {
     return std::find_if(replacements_.rbegin(), replacements_.rend(),
                         [&](const Replacement& r) { return r.old == from && r.with == to; });

@@ -94,7 +94,7 @@ Met met_by(const NamedLinop& A, const ND& d, const Tile& tile) {
 }
 
 // The elements along d of the parts in [from, to), which may lie outside of them.
-index_t count(const Met& met, std::size_t from, std::size_t to) {
+index_t size_between(const Met& met, std::size_t from, std::size_t to) {
   index_t n = 0;
   for (std::size_t i = std::max(from, met.first); i < std::min(to, met.last()); ++i) {
     n += met.parts[i - met.first].size();
@@ -111,8 +111,8 @@ NamedLinop block_diagonal_split(const NamedLinop& A, const std::vector<NamedLino
   if (first >= last) {
     NamedLinop zero = zero_like(children[columns.first]);
     DimMap sizes = zero.recorded_sizes();
-    sizes[*along.in] = count(columns, 0, n);
-    sizes[*along.out] = count(rows, 0, n);
+    sizes[*along.in] = size_between(columns, 0, n);
+    sizes[*along.out] = size_between(rows, 0, n);
     refuse_unknown_zero(A, zero, sizes, *along.in);
     return Zero(zero.ishape(), zero.oshape(), {.sizes = std::move(sizes)});
   }
@@ -125,9 +125,9 @@ NamedLinop block_diagonal_split(const NamedLinop& A, const std::vector<NamedLino
   }
   const NamedLinop core = blocks.size() == 1 ? blocks[0] : concat_like(A, std::move(blocks), along);
   if (along.in == along.out) return core;
-  return with_zero_edges(core,
-                         {*along.in, *along.out, count(columns, 0, first), count(columns, last, n),
-                          count(rows, 0, first), count(rows, last, n)});
+  return with_zero_edges(
+      core, {*along.in, *along.out, size_between(columns, 0, first), size_between(columns, last, n),
+             size_between(rows, 0, first), size_between(rows, last, n)});
 }
 
 NamedLinop concat_split(const NamedLinop& A, const Tile& tile) {

@@ -186,7 +186,7 @@ NamedLinop rearrange_split(const NamedLinop& A, const Tile& tile) {
 
 // -- parsing -------------------------------------------------------------------------------------
 
-[[noreturn]] void fail(std::string_view pattern, const std::string& what) {
+[[noreturn]] void refuse_pattern(std::string_view pattern, const std::string& what) {
   throw ValueError("[Rearrange] pattern '" + std::string(pattern) + "': " + what);
 }
 
@@ -199,9 +199,10 @@ std::vector<Dims> parsed_side(std::string_view pattern, std::string_view side) {
     for (const ND& d : Dims(plain)) groups.emplace_back(d);
     if (open == std::string_view::npos) break;
     const std::size_t close = side.find(')', open);
-    if (close == std::string_view::npos) fail(pattern, "a parenthesis is not closed");
+    if (close == std::string_view::npos) refuse_pattern(pattern, "a parenthesis is not closed");
     const Dims group(side.substr(open + 1, close - open - 1));
-    if (group.empty() || group.has_wildcard()) fail(pattern, "expected names in parentheses");
+    if (group.empty() || group.has_wildcard())
+      refuse_pattern(pattern, "expected names in parentheses");
     groups.push_back(group);
     side.remove_prefix(close + 1);
   }
@@ -229,10 +230,11 @@ Side resolved(std::string_view pattern, const std::vector<Dims>& groups, const D
   for (const Dims& group : groups) {
     std::vector<index_t> numbers;
     for (const ND& d : group) {
-      if (d.is_any()) fail(pattern, "expected names");
-      if (seen.contains(d)) fail(pattern, "'" + d.str() + "' stands twice on one side");
+      if (d.is_any()) refuse_pattern(pattern, "expected names");
+      if (seen.contains(d)) refuse_pattern(pattern, "'" + d.str() + "' stands twice on one side");
       const auto i = parts.index_of(d);
-      if (!i && !d.is_ellipsis()) fail(pattern, "'" + d.str() + "' stands on one side only");
+      if (!i && !d.is_ellipsis())
+        refuse_pattern(pattern, "'" + d.str() + "' stands on one side only");
       seen.push_back(d);
       numbers.push_back(d.is_ellipsis() ? kEllipsis : static_cast<index_t>(*i));
     }
@@ -298,7 +300,7 @@ const LinopType& linop_types::rearrange() {
 
 NamedLinop Rearrange(std::string_view pattern, RearrangeOptions options) {
   const std::size_t arrow_at = pattern.find("->");
-  if (arrow_at == std::string_view::npos) fail(pattern, "expected 'in -> out'");
+  if (arrow_at == std::string_view::npos) refuse_pattern(pattern, "expected 'in -> out'");
   const auto left = parsed_side(pattern, pattern.substr(0, arrow_at));
   const auto right = parsed_side(pattern, pattern.substr(arrow_at + 2));
   Dims parts;
@@ -312,13 +314,15 @@ NamedLinop Rearrange(std::string_view pattern, RearrangeOptions options) {
   const Side in = resolved(pattern, left, parts), out = resolved(pattern, right, parts);
   std::size_t found = 0;
   for (const auto& group : out.groups) found += group.size();
-  if (found != parts.size() + (has_run ? 1 : 0)) fail(pattern, "the sides have different names");
+  if (found != parts.size() + (has_run ? 1 : 0))
+    refuse_pattern(pattern, "the sides have different names");
 
   Extents sizes(parts.size(), kUnknown);
   for (const auto& [d, n] : options.sizes) {
     const auto i = parts.index_of(d);
-    if (!i) fail(pattern, "size of dim '" + d.str() + "': expected one of " + parts.str());
-    if (n < 1) fail(pattern, "size of dim '" + d.str() + "': got " + std::to_string(n));
+    if (!i)
+      refuse_pattern(pattern, "size of dim '" + d.str() + "': expected one of " + parts.str());
+    if (n < 1) refuse_pattern(pattern, "size of dim '" + d.str() + "': got " + std::to_string(n));
     sizes[*i] = n;
   }
   for (const Groups& groups : {in.groups, out.groups}) {
@@ -326,7 +330,8 @@ NamedLinop Rearrange(std::string_view pattern, RearrangeOptions options) {
       const auto unknown = std::count_if(group.begin(), group.end(), [&](index_t part) {
         return part != kEllipsis && sizes[static_cast<std::size_t>(part)] == kUnknown;
       });
-      if (unknown > 1) fail(pattern, "size: more than one is unknown in a group. Try .sizes");
+      if (unknown > 1)
+        refuse_pattern(pattern, "size: more than one is unknown in a group. Try .sizes");
     }
   }
   return make_linop(

@@ -71,7 +71,7 @@ void note_attribute(const Attribute& a, std::set<std::uint64_t>& seen, index_t& 
   for (const Attribute& entry : a.as_list()) note_attribute(entry, seen, bytes);
 }
 
-[[noreturn]] void fail(const std::string& who, index_t bytes, const TileChoice& best) {
+[[noreturn]] void refuse_budget(const std::string& who, index_t bytes, const TileChoice& best) {
   std::string text = who + "nothing fits into the budget: got " + std::to_string(bytes) +
                      " bytes, the smallest budget found is " +
                      std::to_string(best.cost.peak_bytes) + " bytes";
@@ -277,7 +277,7 @@ TileCost cost_of_tiles(const NamedLinop& A, const TileAxes& axes,
 TileChoice search_tiles(const TileAxes& axes, index_t bytes, const TileCost& cost,
                         const std::string& who) {
   SearchResult result = searched(axes, bytes, cost);
-  if (!result.fits) fail(who, bytes, result.best);
+  if (!result.fits) refuse_budget(who, bytes, result.best);
   return std::move(result.last);
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kTag = "cache_tiles";
 
 // Largest number of tiles. Each costs its compilation once, and the calls of its steps.
-constexpr index_t kMostTiles = 64;
+constexpr index_t kMostTilesInCache = 64;
 // Time of a tile, in ns. Its compilation takes 0.1 to 0.3 ms: some tens of calls pay it back.
 constexpr double kTileTime = 1e4;
 
@@ -54,7 +54,7 @@ bool is_transform(const NamedLinop& A) {
 }
 
 // Value between two operators of the chain.
-struct Value {
+struct Intermediate {
   Dims dims;
   index_t bytes = 0;
   bool is_in_memory = false;
@@ -66,14 +66,14 @@ struct Run {
   std::size_t first = 0, last = 0;
   index_t extent = 0;
   bool is_summed = false;
-  std::vector<Value> values;  // between neighbours
+  std::vector<Intermediate> values;  // between neighbours
 };
 
 // Without the time of the other steps, which is the same for all tiles.
 double predicted_time(const Run& run, index_t size) {
   const index_t tiles = (run.extent + size - 1) / size;
   double time = tiles > 1 ? kTileTime * static_cast<double>(tiles) : 0;
-  for (const Value& v : run.values) {
+  for (const Intermediate& v : run.values) {
     if (!v.is_in_memory) continue;
     time += static_cast<double>(v.bytes) * transfer_time(v.bytes / run.extent * size);
   }
@@ -125,13 +125,13 @@ std::optional<Run> run_along(const NamedLinop& chain, const std::vector<NamedLin
 
 // Sizes of tiles, the largest first. Of sums those that keep the order of their terms: leaves of
 // kLeafRows, doubled, or single terms.
-std::vector<index_t> sizes_of(const Run& run) {
+std::vector<index_t> tile_sizes(const Run& run) {
   std::vector<index_t> sizes;
   for (index_t size = 1; size < run.extent; size *= 2) {
     if (!run.is_summed || size == 1 || size >= kLeafRows) sizes.push_back(size);
   }
   std::reverse(sizes.begin(), sizes.end());
-  std::erase_if(sizes, [&](index_t n) { return (run.extent + n - 1) / n > kMostTiles; });
+  std::erase_if(sizes, [&](index_t n) { return (run.extent + n - 1) / n > kMostTilesInCache; });
   return sizes;
 }
 
@@ -160,23 +160,23 @@ NamedLinop joined_run(const NamedLinop& chain, const std::vector<NamedLinop>& pa
   return missing.empty() ? joined : joined.with_sizes(missing);
 }
 
-struct Choice {
+struct TiledRun {
   Run run;
   NamedLinop joined;
   index_t size = 0;
   double gain = 0;
 };
 
-std::optional<Choice> best_choice(const NamedLinop& chain, const std::vector<NamedLinop>& parts,
-                                  DType dtype) {
-  std::optional<Choice> best;
+std::optional<TiledRun> best_choice(const NamedLinop& chain, const std::vector<NamedLinop>& parts,
+                                    DType dtype) {
+  std::optional<TiledRun> best;
   for (const ND& d : chain.dims()) {
     if (!d.is_concrete()) continue;
     const auto run = run_along(chain, parts, d, dtype);
     if (!run) continue;
-    Choice choice{*run, {}, 0, 0};
+    TiledRun choice{*run, {}, 0, 0};
     const double uncut = predicted_time(*run, run->extent);
-    for (const index_t size : sizes_of(*run)) {
+    for (const index_t size : tile_sizes(*run)) {
       const double gain = uncut - predicted_time(*run, size);
       if (gain > choice.gain) std::tie(choice.size, choice.gain) = std::pair(size, gain);
     }

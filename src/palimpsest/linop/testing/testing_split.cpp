@@ -10,10 +10,10 @@
 namespace palimpsest {
 namespace {
 
-using Boundaries = std::vector<index_t>;     // 0 = b0 < b1 < .. = size
-using Partition = std::map<ND, Boundaries>;  // one list per dimension
-constexpr index_t kMostSingleElements = 6;   // of a partition into single elements
-constexpr int kCombinations = 2;             // of several dimensions at once
+using Boundaries = std::vector<index_t>;    // 0 = b0 < b1 < .. = size
+using Cuts = std::map<ND, Boundaries>;      // one list per dimension
+constexpr index_t kMostSingleElements = 6;  // of a partition into single elements
+constexpr int kCombinations = 2;            // of several dimensions at once
 
 // The part of an array with these dimensions that a tile takes.
 Tensor cut_to(Tensor x, const Dims& dims, const Tile& tile) {
@@ -97,7 +97,7 @@ class SplitCheck {
 
   // Dimensions that can be cut one by one can be cut together.
   void check_several(const Dims& splits) {
-    Partition partition;
+    Cuts partition;
     for (const ND& d : splits) {
       if (partition.size() < 2 || random_() % 2 == 0) partition.emplace(d, cut_once(sizes_.at(d)));
     }
@@ -120,7 +120,7 @@ class SplitCheck {
   }
 
   // Puts the tiles of a grid together; false where they are refused.
-  bool check(const Partition& partition) {
+  bool check(const Cuts& partition) {
     Tensor sum = Tensor::zeros(y_.shape(), DType::complex128);
     index_t refused = 0, accepted = 0;
     std::vector<std::size_t> index(partition.size(), 0);

@@ -16,13 +16,13 @@ namespace palimpsest {
 namespace {
 
 // Graphs are copied when they are compiled: variables come and go, their cell stays.
-struct Entry {
+struct Spectrum {
   std::weak_ptr<VariableNode> kernel, spectrum;
   std::weak_ptr<Container> cell;
 };
 struct Spectra {
   Mutex mutex;
-  std::map<std::pair<const VariableNode*, std::vector<index_t>>, Entry> entries;
+  std::map<std::pair<const VariableNode*, std::vector<index_t>>, Spectrum> entries;
 };
 Spectra& spectra() {
   return immortal([] { return Spectra(); });
@@ -36,7 +36,7 @@ Variable kept_spectrum(const Variable& h, const Extents& key, const Variable& sp
   std::erase_if(known.entries, [](const auto& entry) {
     return entry.second.kernel.expired() || entry.second.cell.expired();
   });
-  Entry& entry = known.entries[{h.node(), {key.begin(), key.end()}}];
+  Spectrum& entry = known.entries[{h.node(), {key.begin(), key.end()}}];
   if (auto node = entry.spectrum.lock()) return Variable(std::move(node));
   if (auto cell = entry.cell.lock()) {
     const SharedVariable again(cell->type(), cell);

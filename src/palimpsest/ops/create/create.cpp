@@ -16,7 +16,7 @@
 namespace palimpsest::ops {
 namespace {
 
-ExtentPrograms like(const Variable& x, std::size_t input) {
+ExtentPrograms extents_like(const Variable& x, std::size_t input) {
   ExtentPrograms result;
   for (std::size_t k = 0; k < x.rank(); ++k) {
     const index_t extent = x.type().shape[k];
@@ -139,7 +139,7 @@ Variable full_like(const Variable& x, const Operand& value) {
   }
   const std::vector<Variable> inputs =
       type.is_fully_known() ? std::vector{scalar} : std::vector{scalar, x};
-  return std::make_shared<Alloc>(like(x, 1))->make_node(inputs).output(0);
+  return std::make_shared<Alloc>(extents_like(x, 1))->make_node(inputs).output(0);
 }
 Variable zeros_like(const Variable& x) { return full_like(x, 0); }
 Variable ones_like(const Variable& x) { return full_like(x, 1); }

@@ -22,7 +22,7 @@ Tensor integer_scalar(index_t value, DType dtype, Device device) {
   });
 }
 
-Variable next_to(const WeakNumber& number, const Variable& x) {
+Variable beside(const WeakNumber& number, const Variable& x) {
   return number.as_variable(x.dtype(), x.type().device);
 }
 
@@ -175,15 +175,15 @@ Variable cast_like(const Variable& x, const Variable& like) { return astype(x, l
 
 Variable operator-(const Variable& x) { return ops::neg(x); }
 Variable operator~(const Variable& x) { return ops::bitwise_not(x); }
-#define PALIMPSEST_OPERATOR(symbol, function)                        \
-  Variable operator symbol(const Variable& a, const Variable& b) {   \
-    return ops::elementwise(ScalarOp::function, {a, b});             \
-  }                                                                  \
-  Variable operator symbol(const Variable& a, WeakNumber b) {        \
-    return ops::elementwise(ScalarOp::function, {a, next_to(b, a)}); \
-  }                                                                  \
-  Variable operator symbol(WeakNumber a, const Variable& b) {        \
-    return ops::elementwise(ScalarOp::function, {next_to(a, b), b}); \
+#define PALIMPSEST_OPERATOR(symbol, function)                       \
+  Variable operator symbol(const Variable& a, const Variable& b) {  \
+    return ops::elementwise(ScalarOp::function, {a, b});            \
+  }                                                                 \
+  Variable operator symbol(const Variable& a, WeakNumber b) {       \
+    return ops::elementwise(ScalarOp::function, {a, beside(b, a)}); \
+  }                                                                 \
+  Variable operator symbol(WeakNumber a, const Variable& b) {       \
+    return ops::elementwise(ScalarOp::function, {beside(a, b), b}); \
   }
 PALIMPSEST_OPERATOR(+, add)
 PALIMPSEST_OPERATOR(-, sub)

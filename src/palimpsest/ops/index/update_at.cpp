@@ -20,8 +20,8 @@ namespace palimpsest::ops {
 namespace {
 
 // Checks that the value, of the rank of the points, broadcasts to them.
-void check_value(std::span<const index_t> value, std::span<const index_t> declared,
-                 std::span<const index_t> points, const std::string& who) {
+void check_values(std::span<const index_t> value, std::span<const index_t> declared,
+                  std::span<const index_t> points, const std::string& who) {
   for (std::size_t k = 0; k < points.size(); ++k) {
     if (declared[k] != 1) agreed_extent(value, points, k, who);
   }
@@ -72,7 +72,7 @@ Apply UpdateAt::make_node(std::span<const Variable> inputs) const {
     throw ShapeError("[" + name() + "] number of axes of the value: got " + value.str() +
                      ", expected " + std::to_string(points.size()));
   }
-  check_value(value.shape, value.shape, points, name());
+  check_values(value.shape, value.shape, points, name());
   if (in_place_ && may_overlap_itself(inputs[0])) {
     throw ValueError("[" + name() + "] got " + inputs[0].str() +
                      ", a broadcast view, expected an array that can be overwritten");
@@ -98,7 +98,7 @@ std::vector<Extents> UpdateAt::infer_shapes(const Apply& apply,
   const auto indices = apply.inputs().subspan(2);
   index_.check_constants(indices, inputs[0], name());
   const Extents points = index_.extents(inputs[0], inputs.subspan(2), indices, name());
-  check_value(inputs[1], apply.input(1).type().shape, points, name());
+  check_values(inputs[1], apply.input(1).type().shape, points, name());
   return {inputs[0]};
 }
 

@@ -22,7 +22,7 @@ std::size_t position(const Labels& labels, int label) {
 bool has(const Labels& labels, int label) { return position(labels, label) < labels.size(); }
 
 // `ab,bc->ac`; labels beyond the alphabet as numbers in brackets.
-std::string text_of(const Contraction& c) {
+std::string formula_of(const Contraction& c) {
   const auto one = [](const Labels& labels) {
     std::string text;
     for (int label : labels) {
@@ -34,7 +34,7 @@ std::string text_of(const Contraction& c) {
   return one(c.a) + "," + one(c.b) + "->" + one(c.out);
 }
 
-Labels labels_of(ParameterText& text) {
+Labels named_labels(ParameterText& text) {
   Labels labels;
   for (;;) {
     if (text.take("[")) {
@@ -69,13 +69,13 @@ void check_labels(const Labels& labels, std::size_t rank, std::string_view what)
   }
 }
 
-void check(const Contraction& c, std::size_t rank_a, std::size_t rank_b) {
+void check_contraction(const Contraction& c, std::size_t rank_a, std::size_t rank_b) {
   check_labels(c.a, rank_a, "first operand");
   check_labels(c.b, rank_b, "second operand");
   check_labels(c.out, c.out.size(), "result");
   for (int label : c.out) {
     if (!has(c.a, label) && !has(c.b, label)) {
-      throw ValueError("[einsum] a label of the result is in no operand: got " + text_of(c));
+      throw ValueError("[einsum] a label of the result is in no operand: got " + formula_of(c));
     }
   }
 }
@@ -89,15 +89,15 @@ DType working_dtype(DType a, DType b) {
 }  // namespace
 
 std::string written(const Contraction& value) {
-  return text_of(value) + (value.conj_a ? ", conj_a" : "") + (value.conj_b ? ", conj_b" : "");
+  return formula_of(value) + (value.conj_a ? ", conj_a" : "") + (value.conj_b ? ", conj_b" : "");
 }
 
 void read(ParameterText& text, Contraction& value) {
-  value.a = labels_of(text);
+  value.a = named_labels(text);
   text.expect(",");
-  value.b = labels_of(text);
+  value.b = named_labels(text);
   text.expect("->");
-  value.out = labels_of(text);
+  value.out = named_labels(text);
   value.conj_a = text.take(", conj_a");
   value.conj_b = text.take(", conj_b");
 }
@@ -113,7 +113,7 @@ Extents Contract::result_extents(std::span<const index_t> a, std::span<const ind
                        std::to_string(j) + " of the second operand: got the extents " +
                        std::to_string(a[i]) + " and " + std::to_string(b[j]) + " of " +
                        extents_text(a) + " and " + extents_text(b) + ", expected equal ones in " +
-                       text_of(c));
+                       formula_of(c));
     }
     return b[j];
   };
@@ -127,7 +127,7 @@ Apply Contract::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 2, name());
   const TensorType &a = inputs[0].type(), &b = inputs[1].type();
   const Device device = common_device(inputs, "einsum");
-  check(contraction_, a.rank(), b.rank());
+  check_contraction(contraction_, a.rank(), b.rank());
   if (a.dtype != b.dtype || a.dtype != working_dtype(a.dtype, b.dtype)) {
     throw DTypeError("[Contract] got " + a.str() + " and " + b.str() +
                      ", expected one dtype: floating, complex or int64");

@@ -21,7 +21,7 @@ std::string list(std::string_view key, const std::array<T, 3>& values, int n) {
   return text + ")";
 }
 
-std::string text_of(const GriddingSpec& s) {
+std::string described(const GriddingSpec& s) {
   std::string text = list("grid", s.grid, s.ndim) + ", " + list("width", s.width, s.ndim);
   text += s.kernel == GriddingKernel::spline ? ", " + parameter("spline", s.order)
                                              : ", " + list("beta", s.beta, s.ndim);
@@ -76,7 +76,7 @@ bool differ(std::span<const index_t> a, std::span<const index_t> b) {
 
 // -- texts --------------------------------------------------------------------------------------
 
-std::string written(const GriddingPlan& value) { return text_of(value.spec()); }
+std::string written(const GriddingPlan& value) { return described(value.spec()); }
 
 template <>
 GriddingPlan read_value<GriddingPlan>(ParameterText& text) {
@@ -213,15 +213,15 @@ GriddingSpec gridding_spec(std::span<const index_t> grid, const InterpolateOptio
     spec.kernel = GriddingKernel::spline;
     spec.order = std::get<Spline>(options.kernel).order;
   }
-  const auto check = [&](const PerAxis& values, const char* what) {
+  const auto check_axes = [&](const PerAxis& values, const char* what) {
     if (values.fits(grid.size())) return;
     throw ValueError("[" + std::string(who) + "] " + what + ": got " +
                      std::to_string(values.values.size()) +
                      " numbers, expected one or one for each " + "of the " +
                      std::to_string(grid.size()) + " axes");
   };
-  check(options.width, "width");
-  if (bessel) check(bessel->beta, "kernel beta");
+  check_axes(options.width, "width");
+  if (bessel) check_axes(bessel->beta, "kernel beta");
   for (std::size_t d = 0; d < std::min<std::size_t>(grid.size(), 3); ++d) {
     spec.grid[d] = grid[d];
     spec.width[d] = options.width[d];

@@ -65,8 +65,8 @@ double rounding_growth(double width, double oversamp) {
 }
 
 // Width and oversampling that the options ask for.
-struct Choice {
-  Choice(const NufftOptions& options, int ndim, DType real, const std::string& prefix)
+struct GridChoice {
+  GridChoice(const NufftOptions& options, int ndim, DType real, const std::string& prefix)
       : oversamp(options.oversamp.value_or(kUsualOversampling)),
         width(options.width.value_or(PerAxis(4.0))) {
     if (!(oversamp > 1 && oversamp <= 16)) {
@@ -155,7 +155,7 @@ NufftGeometry::NufftGeometry(const Extents& image_size, const NufftOptions& opti
   if (options.sign != 1 && options.sign != -1) {
     throw ValueError(prefix + "sign: got " + std::to_string(options.sign) + ", expected -1 or +1");
   }
-  const Choice choice(options, n_axes, real, prefix);
+  const GridChoice choice(options, n_axes, real, prefix);
   oversamp = choice.oversamp;
   spec.ndim = n_axes;
   if (!choice.width.fits(image.size()) || (options.beta && !options.beta->fits(image.size()))) {

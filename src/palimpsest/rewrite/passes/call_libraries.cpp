@@ -14,7 +14,7 @@ namespace palimpsest {
 namespace {
 
 // A term of a sum: factor * base.
-struct Term {
+struct ScaledTerm {
   double number = 1;
   Variable factor;  // 0-d; undefined: the number alone
   Variable base;
@@ -42,7 +42,7 @@ Variable as_number(const Variable& v) {
 }
 
 // The value v as `reader` uses it, with the factors that only `reader` reads taken apart.
-Term term_of(const FunctionGraph& graph, const Variable& v, const Apply& reader) {
+ScaledTerm term_of(const FunctionGraph& graph, const Variable& v, const Apply& reader) {
   const Apply node = v.owner();
   if (!is_private_to(graph, v, reader)) return {1, {}, v};
   if (is_plain(node, ScalarOp::neg)) return {-1, {}, node.input(0)};
@@ -59,7 +59,7 @@ Term term_of(const FunctionGraph& graph, const Variable& v, const Apply& reader)
   return {1, {}, v};
 }
 
-Variable factor_of(const Term& term, double sign, const Variable& like) {
+Variable factor_of(const ScaledTerm& term, double sign, const Variable& like) {
   const double number = sign * term.number;
   if (!term.factor.defined()) return as_number(number_like(number, like));
   return number == 1 ? term.factor : ops::neg(term.factor);
@@ -81,8 +81,8 @@ bool is_product_of_matrices(const Contraction& c) {
          shared == (a == 1 && b == 1 ? 0u : 1u);
 }
 
-const ops::Contract* product_of(const FunctionGraph& graph, const Term& term, const Variable& v,
-                                const Apply& node) {
+const ops::Contract* product_of(const FunctionGraph& graph, const ScaledTerm& term,
+                                const Variable& v, const Apply& node) {
   const auto* const product = op_of<ops::Contract>(term.base);
   if (!product || !is_inexact(term.base.dtype())) return nullptr;
   const Apply reader = term.base == v ? node : v.owner();
@@ -98,10 +98,10 @@ Replacements add_product(const FunctionGraph& graph, const Apply& node) {
   if (node.input(0) == node.input(1)) return {};
   for (const std::size_t i : {std::size_t{1}, std::size_t{0}}) {
     const Variable &v = node.input(i), &other = node.input(1 - i);
-    const Term product = term_of(graph, v, node);
+    const ScaledTerm product = term_of(graph, v, node);
     const auto* const op = product_of(graph, product, v, node);
     if (!op) continue;
-    const Term rest = term_of(graph, other, node);
+    const ScaledTerm rest = term_of(graph, other, node);
     if (!is_spread_like(rest.base, node.output(0)) || rest.base.dtype() != v.dtype()) continue;
     const double sign_of_product = is_difference && i == 1 ? -1 : 1;
     const double sign_of_rest = is_difference && i == 0 ? -1 : 1;

@@ -24,19 +24,19 @@ bool only_rolls_read(const FunctionGraph& graph, const Variable& v) {
 }
 
 // Both along one axis; nothing for sums that AxisRoll cannot hold.
-std::optional<AxisRoll> sum(const AxisRoll& a, const AxisRoll& b) {
+std::optional<AxisRoll> combined(const AxisRoll& a, const AxisRoll& b) {
   const int half = static_cast<int>(a.half) + static_cast<int>(b.half);
   AxisRoll result{.axis = a.axis, .half = static_cast<AxisRoll::Half>(half)};
   if (std::abs(half) > 1 || __builtin_add_overflow(a.shift, b.shift, &result.shift)) return {};
   return result;
 }
 
-std::optional<AxisRolls> sum(AxisRolls rolls, const AxisRolls& others) {
+std::optional<AxisRolls> combined(AxisRolls rolls, const AxisRolls& others) {
   for (const AxisRoll& other : others) {
     const auto at = std::ranges::lower_bound(rolls, other.axis, {}, &AxisRoll::axis);
     if (at == rolls.end() || at->axis != other.axis) {
       rolls.insert(at, other);
-    } else if (const auto both = sum(*at, other)) {
+    } else if (const auto both = combined(*at, other)) {
       *at = *both;
     } else {
       return {};
@@ -51,7 +51,7 @@ Replacements combine(const FunctionGraph& graph, const Apply& node) {
   const Apply before = node.input(0).owner();
   const auto* const first = op_of<ops::Roll>(before);
   if (!first || !only_rolls_read(graph, node.input(0))) return {};
-  const auto both = sum(first->rolls(), second->rolls());
+  const auto both = combined(first->rolls(), second->rolls());
   return both ? if_it_fits(node, ops::rolled(before.input(0), *both)) : Replacements();
 }
 

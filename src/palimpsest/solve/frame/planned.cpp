@@ -87,8 +87,8 @@ std::vector<NamedLinop> operators_of(const Problem& problem) {
 }
 
 // The problem may be `whole` itself, or that cut into tiles.
-std::shared_ptr<PlannedSolve> compiled(const SolverType& type, Problem problem,
-                                       const std::vector<NamedLinop>& whole) {
+std::shared_ptr<PlannedSolve> compiled_solve(const SolverType& type, Problem problem,
+                                             const std::vector<NamedLinop>& whole) {
   PlannedSolve made;
   std::vector<NamedLinop> both = whole;
   for (const NamedLinop& A : operators_of(problem)) both.push_back(A);
@@ -108,13 +108,13 @@ TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes&
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
     auto tiled = cut(problem, axes, sizes);
     if (!tiled) return std::nullopt;
-    const auto made = compiled(type, std::move(*tiled), operators_of(problem));
+    const auto made = compiled_solve(type, std::move(*tiled), operators_of(problem));
     if (sizes.empty() || state_bytes == 0) state_bytes = made->plan.state_bytes;
     return BudgetCost{made->plan.total_bytes(), made->program->work(), made};
   };
 }
 
-void prepare(const SolverType& type, Problem& problem, const SolveOptions& options) {
+void prepare_problem(const SolverType& type, Problem& problem, const SolveOptions& options) {
   if (type.check != nullptr) type.check(problem);
   check_numbers(type, options);
   problem.resolve(options.batch, options.x0.has_value(), type.name);
@@ -154,13 +154,13 @@ void check_options(const SolverType& type, const Problem& problem, const SolveOp
 }
 
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
-  prepare(type, problem, options);
+  prepare_problem(type, problem, options);
   const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
   // A budget without end cuts nothing: that of config_of_budgets(), with which a solver finds its
   // steps. Operators keep their data then.
   if (!budget || *budget == config_of_budgets().budget) {
     const std::vector<NamedLinop> whole = operators_of(problem);
-    return *compiled(type, std::move(problem), whole);
+    return *compiled_solve(type, std::move(problem), whole);
   }
   const ConfigScope scope(config_of_budgets());
   record_sizes(problem);
@@ -184,7 +184,7 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
 index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
                               const SolveOptions& options) {
   Problem sized = problem;
-  prepare(type, sized, options);
+  prepare_problem(type, sized, options);
   const ConfigScope scope(config_of_budgets());
   record_sizes(sized);
   const TileAxes axes = tile_axes_of(sized);

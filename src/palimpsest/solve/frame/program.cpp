@@ -41,7 +41,7 @@ Tensor placeholder(const TensorType& type) {
                            /*writable=*/true, type.device);
 }
 
-index_t bytes_of(const TensorType& type) { return byte_count(type.shape, type.dtype); }
+index_t type_bytes(const TensorType& type) { return byte_count(type.shape, type.dtype); }
 
 // Bytes of the constants that compiled functions keep, those in the bodies of loops included; one
 // that two of them share counts once.
@@ -201,18 +201,18 @@ index_t SolverProgram::input_bytes() const {
   };
   index_t bytes = 0;
   if (type_.is_linear && any([](const Part& p) { return p.uses_b; })) {
-    bytes += bytes_of(inputs_.scale.type());
+    bytes += type_bytes(inputs_.scale.type());
   }
   if (any([](const Part& p) { return p.uses_iteration; })) {
-    bytes += bytes_of(inputs_.iteration.type());
+    bytes += type_bytes(inputs_.iteration.type());
   }
-  if (inputs_.active.defined()) bytes += bytes_of(inputs_.active.type());
+  if (inputs_.active.defined()) bytes += type_bytes(inputs_.active.type());
   return bytes;
 }
 
 SolvePlan SolverProgram::plan() const {
   SolvePlan result;
-  for (const SharedVariable& s : state_) result.state_bytes += bytes_of(s.type());
+  for (const SharedVariable& s : state_) result.state_bytes += type_bytes(s.type());
   result.state_bytes += input_bytes();
   // The place of the data is known only when a run begins; a caller may know it before.
   const bool may_map_b = !problem_.flag("data_in_memory");

@@ -198,7 +198,7 @@ double Prox::lipschitz() const {
 
 namespace {
 
-Function compiled(const Prox& g, ProxNode::Call call, const Tensor& x) {
+Function compiled_call(const Prox& g, ProxNode::Call call, const Tensor& x) {
   const TensorType operand{x.dtype(), x.shape(), x.device()};
   if (!is_floating(x.dtype()) && !is_complex(x.dtype())) {
     throw DTypeError(who(g) + "got " + std::string(name_of(x.dtype())) +
@@ -238,7 +238,7 @@ Tensor called(const Prox& g, ProxNode::Call call, const Tensor& v, double t, con
     throw ValueError(who(g) + what + ": got " + Attribute(t).str() +
                      ", expected a positive number");
   }
-  const Function f = compiled(g, call, v);
+  const Function f = compiled_call(g, call, v);
   Tensor step = Tensor::empty({}, real_of(v.dtype()), v.device());
   step.fill(t);
   const std::array<Tensor, 2> arguments{v, step};
@@ -249,7 +249,7 @@ Tensor called(const Prox& g, ProxNode::Call call, const Tensor& v, double t, con
 
 Tensor called(const Prox& g, ProxNode::Call call, const Tensor& x) {
   std::array<Tensor, 1> results;
-  compiled(g, call, x).call(std::span<const Tensor>(&x, 1), results);
+  compiled_call(g, call, x).call(std::span<const Tensor>(&x, 1), results);
   return results[0];
 }
 
