@@ -405,7 +405,8 @@ TEST(Tile, ResultsDoNotDependOnThreads) {
 // The plan of a program whose operands are all dense. In place, an output may lie on any input.
 class Planned {
  public:
-  explicit Planned(const ElementwiseProgram& program, bool in_place = false, bool far = false)
+  explicit Planned(const ElementwiseProgram& program, bool in_place = false,
+                   AskFor asked = AskFor::nothing)
       : plan(program) {
     for (int i = 0; i < program.n_inputs(); ++i) plan.place_input(i, true, false);
     int last_read = 0;
@@ -415,7 +416,7 @@ class Planned {
     for (int k = 0; k < static_cast<int>(program.outputs().size()); ++k) {
       plan.place_output(k, true, false, in_place ? last_read : 0);
     }
-    plan.finish(far);
+    plan.finish(asked);
   }
   std::vector<Verb> verbs() const {
     std::vector<Verb> all;
@@ -446,9 +447,11 @@ TEST(TilePlan, LargeArraysAreAskedForOnceEach) {
   const int a = program.input(DType::float32), b = program.input(DType::float32);
   const int sum = program.apply(ScalarOp::add, {a, b});
   program.output(program.apply(ScalarOp::mul, {sum, a}));
-  EXPECT_EQ(Planned(program, false, true).verbs(),
+  EXPECT_EQ(Planned(program, false, AskFor::everything).verbs(),
             (std::vector{Verb::ask_to_read, Verb::ask_to_read, Verb::ask_to_write, Verb::load,
                          Verb::add, Verb::multiply, Verb::store}));
+  EXPECT_EQ(Planned(program, false, AskFor::results).verbs(),
+            (std::vector{Verb::ask_to_write, Verb::load, Verb::add, Verb::multiply, Verb::store}));
 }
 
 TEST(TilePlan, OfArraysOfTwoSizesThoseOfTheMachineAreAskedFor) {
@@ -456,7 +459,7 @@ TEST(TilePlan, OfArraysOfTwoSizesThoseOfTheMachineAreAskedFor) {
   ElementwiseProgram program;
   const int a = program.input(DType::complex64);
   program.output(program.apply(ScalarOp::abs2, {a}));
-  const auto verbs = Planned(program, false, true).verbs();
+  const auto verbs = Planned(program, false, AskFor::everything).verbs();
   EXPECT_EQ(std::count(verbs.begin(), verbs.end(), Verb::ask_to_read), 1);
   EXPECT_EQ(std::count(verbs.begin(), verbs.end(), Verb::ask_to_write), 0);
 }

@@ -115,7 +115,7 @@ void ComputedRows::prepare(std::span<const ConstView> inputs, std::span<const Mu
     plan_.place_output(k, is_dense && made == stored[at(k)].dtype, false, last_read);
   }
   if (reads) plan_.place_output(0, true, false, 0);
-  plan_.finish(elements * moved > core_cache_bytes());
+  plan_.finish(elements * moved > core_cache_bytes() ? AskFor::everything : AskFor::nothing);
   item_ = item;
   const index_t bytes = plan_.slots() * item + copied + 1;  // scratch bytes per element
   const index_t cached = std::clamp(kCachedBytes / bytes, kTileBlock, kLongestBlock);

@@ -29,7 +29,7 @@ namespace {
 constexpr int kMaxViews = ElementwiseProgram::kMaxInputs + ElementwiseProgram::kMaxOutputs;
 constexpr int kMaxRegisters = ElementwiseProgram::kMaxRegisters;
 constexpr index_t kScratchBytes = 65536;
-constexpr index_t kCachedBytes = 16384;  // half a first level cache
+constexpr index_t kFirstCacheBytes = 32768, kCachedBytes = kFirstCacheBytes / 2;
 constexpr index_t kLongTile = 1024;
 constexpr index_t kLongestTile = 16384, kTilesAtLeast = 16;
 constexpr index_t kSquareTile = 64;
@@ -184,8 +184,8 @@ void place_registers(Run& run, std::span<const ConstView> inputs,
   }
 }
 
-// True if the arrays are larger than the cache of a core.
-bool is_far(const Run& run) {
+// Decides by the bytes of all arrays.
+AskFor asked_memory(const Run& run) {
   const auto& loop = run.loop;
   const auto& program = run.plan.program();
   index_t bytes = 0;
@@ -198,7 +198,8 @@ bool is_far(const Run& run) {
     }
     bytes += elements * item_of(run, r);
   }
-  return bytes > core_cache_bytes();
+  if (bytes > core_cache_bytes()) return AskFor::everything;
+  return bytes > kFirstCacheBytes ? AskFor::results : AskFor::nothing;
 }
 
 // Chooses tiles whose slots fit the first level cache; longer tiles where there are no slots. The
@@ -231,7 +232,7 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
     const index_t slots = std::max(run.plan.most_slots(), 1);
     make(std::min(kLongTile, kScratchBytes / (slots * largest)) / kTileLanes * kTileLanes);
   }
-  run.plan.finish(is_far(run));
+  run.plan.finish(asked_memory(run));
   if (run.plan.slots() == 0) run.slot_bytes = 0;
 }
 

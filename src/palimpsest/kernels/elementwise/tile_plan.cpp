@@ -401,10 +401,10 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
   return n_slots;
 }
 
-void TilePlan::finish(bool far) {
+void TilePlan::finish(AskFor asked) {
   fill(is_asked_for_, false);
   assign_slots(false, slot_);
-  write_code(far);
+  write_code(asked);
 }
 
 // Merges two verbs into one where the machine has such a verb.
@@ -616,7 +616,7 @@ void TilePlan::write(const Instruction& step, int& held) {
 
 // Asks for the arrays of the run of verbs that begins with an instruction, once each. Operands of
 // another size than the run's numbers are left out.
-void TilePlan::ask_for_operands(int first) {
+void TilePlan::ask_for_operands(int first, AskFor asked) {
   const int machine = instructions_[at(first)].machine;
   const DType dtype = numbers_of(machine);
   const auto ask = [&](Verb verb, int r) {
@@ -626,12 +626,14 @@ void TilePlan::ask_for_operands(int first) {
     put(verb, r);
   };
   for (int i = first; i < n_ && instructions_[at(i)].machine == machine; ++i) {
-    for (const std::int16_t s : instructions_[at(i)].sources) ask(Verb::ask_to_read, s);
+    if (asked == AskFor::everything) {
+      for (const std::int16_t s : instructions_[at(i)].sources) ask(Verb::ask_to_read, s);
+    }
     ask(Verb::ask_to_write, instructions_[at(i)].destination);
   }
 }
 
-void TilePlan::write_code(bool far) {
+void TilePlan::write_code(AskFor asked) {
   int held = -1, machine = kNone;  // held: register in the accumulator; machine: of the last step
   for (int i = 0; i < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
@@ -660,7 +662,7 @@ void TilePlan::write_code(bool far) {
                                                   : machines_.complex128;
       held = -1;
       ++n_steps_;
-      if (far) ask_for_operands(i);
+      if (asked != AskFor::nothing) ask_for_operands(i, asked);
     }
     Step& current = steps_[at(n_steps_ - 1)];
     write(step, held);

@@ -101,6 +101,61 @@ struct Roots {
 };
 #endif
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+// Quotients of a block by one number, the same bits as those of the processor's instruction, which
+// takes as long as 10 others: with the reciprocal y, rounded to nearest, q = a y is two units off
+// at most; q + y (a - q x) is one of the two numbers next to the quotient, and a second step rounds
+// it correctly (Markstein 1990, doi:10.1147/rd.341.0111). Numbers for which a remainder might
+// underflow, or a quotient overflow, are divided.
+struct DivideByOne {
+  template <class T>
+  static constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-400) : T(0x1p-40F);
+  template <class T>
+  static constexpr T kMost = sizeof(T) == 8 ? T(0x1p400) : T(0x1p40F);
+
+  // The distance of the bits of |v| from those of the least number; larger for NaN and infinity.
+  template <class V>
+  static HWY_INLINE auto above_least(V v) {
+    const hn::DFromV<V> d;
+    const hn::RebindToUnsigned<hn::DFromV<V>> bits;
+    const auto least = hn::BitCast(bits, hn::Set(d, kLeast<hn::TFromD<hn::DFromV<V>>>));
+    return hn::Sub(hn::BitCast(bits, hn::Abs(v)), least);
+  }
+  template <class V>
+  static HWY_INLINE bool by_products(const V (&a)[kBlock], V x) {
+    const hn::DFromV<V> d;
+    const hn::RebindToUnsigned<hn::DFromV<V>> bits;
+    auto most = above_least(x);
+    for (int u = 0; u < kBlock; ++u) most = hn::Max(most, above_least(a[u]));
+    const auto span = above_least(hn::Set(d, kMost<hn::TFromD<hn::DFromV<V>>>));
+    return hn::AllTrue(bits, hn::Lt(most, span));
+  }
+  template <class V>
+  static HWY_INLINE V quotient(V a, V x, V y) {
+    V q = hn::Mul(a, y);
+    q = hn::MulAdd(hn::NegMulAdd(q, x, a), y, q);
+    return hn::MulAdd(hn::NegMulAdd(q, x, a), y, q);
+  }
+
+  template <bool kStores, class T, int U>
+  static HWY_INLINE void run(const Step<T>& step, Spot spot, VecOf<T> (&a)[U]) {
+    const Result<kStores, T, U> result(step, spot);
+    const Row<T, U> x(step, 0, spot);
+    if constexpr (U == kBlock) {
+      const auto divisor = x(0);
+      if (HWY_LIKELY(by_products(a, divisor))) {
+        const auto y = hn::Div(hn::Set(Tag<T>(), T{1}), divisor);
+        PALIMPSEST_EACH(a[u] = result(u, quotient(a[u], divisor, y)));
+        return;
+      }
+    }
+    PALIMPSEST_EACH(a[u] = result(u, hn::Div(a[u], x(u))));
+  }
+};
+#else
+using DivideByOne = Each<Divide>;
+#endif
+
 struct Reciprocal {
   template <class V>
   static HWY_INLINE V of(V a) {
@@ -207,9 +262,11 @@ constexpr int twice(int first, int second, Shared shared) {
   return kVerbs + 3 + 9 * static_cast<int>(shared) + 3 * first + second;
 }
 constexpr int kChooseStill = kVerbs + 3 + 27, kChooseFromStill = kChooseStill + 1;
-constexpr int kKeys = kChooseStill + 2;
+constexpr int kDivideByOne = kChooseStill + 2;
+constexpr int kKeys = kChooseStill + 3;
 
 int key(const TileVerb& verb) {
+  if (verb.verb == Verb::divide && verb.still_x) return kDivideByOne;
   if (verb.verb == Verb::choose && verb.still_y) return kChooseStill;
   if (verb.verb == Verb::choose_from && verb.still_y) return kChooseFromStill;
   return static_cast<int>(verb.verb);
@@ -261,6 +318,7 @@ constexpr std::array<Handler<T>, kKeys> make_handlers() {
   set(Verb::choose_from, storing_handler<T, Choose<true, Conditions, 1>>());
   table[kChooseStill] = storing_handler<T, ChooseStill<false>>();
   table[kChooseFromStill] = storing_handler<T, ChooseStill<true>>();
+  table[kDivideByOne] = storing_handler<T, DivideByOne>();
   table[product_then(0)] = each<T, ProductThen<0>>();
   table[product_then(1)] = each<T, ProductThen<1>>();
   table[product_then(2)] = each<T, ProductThen<2>>();

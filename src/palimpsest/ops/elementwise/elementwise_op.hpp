@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "palimpsest/graph/by_rows.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/view_op.hpp"
@@ -27,7 +28,7 @@ ElementwiseProgram read_value<ElementwiseProgram>(ParameterText& text);
 ///
 /// Aliases  overwrites()[k] = i: output k lies in the memory of input i. Each output may have an
 ///          input of its own
-class Elementwise final : public Op {
+class Elementwise final : public Op, public WorksByRows {
  public:
   static constexpr int kNone = -1;
   /// Per output the input that it overwrites, or kNone; no entries: none does.
@@ -72,6 +73,7 @@ class Elementwise final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
+  bool works_by_rows(const Apply&) const override { return true; }
   void run(RunContext& context) const override;
 
  private:

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "palimpsest/graph/op.hpp"
+#include "palimpsest/graph/by_rows.hpp"
 #include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/in_place_twin.hpp"
@@ -14,7 +14,7 @@
 namespace palimpsest::ops {
 
 /// A reduction over axes, which the result lacks. `Sum`, `Prod`, `Max`, `Min`, `Any`, `All`.
-class Reduce final : public Declared<Reduce>, public RoundsByLayout {
+class Reduce final : public Declared<Reduce>, public RoundsByLayout, public WorksByRows {
  public:
   /// Axes sorted, counted from the front. The largest or smallest of no elements is an error, or
   /// with `allows_none`, for floating numbers only, -infinity or infinity.
@@ -33,6 +33,8 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
+  /// If the axes are the last ones.
+  bool works_by_rows(const Apply& apply) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare("",
@@ -55,7 +57,7 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout {
 
 /// A reduction of the result of an elementwise step, which is never in memory. `FusedSum`,
 /// `FusedProd` and so on. Rewrites make it.
-class FusedReduce final : public Op {
+class FusedReduce final : public Op, public WorksByRows {
  public:
   /// As for Reduce.
   FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
@@ -69,6 +71,7 @@ class FusedReduce final : public Op {
   std::vector<Variable> pullback(const Apply& apply,
                                  std::span<const Variable> cotangents) const override;
   bool can_fail() const override { return false; }
+  bool works_by_rows(const Apply& apply) const override { return reduce_->works_by_rows(apply); }
   void run(RunContext& context) const override;
 
  private:
