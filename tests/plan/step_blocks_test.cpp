@@ -84,6 +84,23 @@ TEST_F(StepBlocksTest, ArraysThatFitTheCacheRunWhole) {
   EXPECT_TRUE(f.plan(std::vector<TensorType>{{DType::float32, {9, 9001}, {}}}).blocks.empty());
 }
 
+TEST_F(StepBlocksTest, LongChainsAreSeveralGroups) {
+  const Variable x = make_input({DType::float32, {kUnknown, kUnknown}, {}}, "x");
+  Variable y = x;
+  for (int i = 0; i < 40; ++i) y = ops::softmax(y, 1);
+  const Tensor value = random({300, 257}, DType::float32, 2);
+  const std::vector<Variable> in{x}, out{y};
+  const ConfigScope scope({.threads = 1});
+  const Function f = function({x}, y);
+  const Plan& plan = f.plan(std::vector<Tensor>{value});
+  EXPECT_GT(plan.blocks.size(), 1u);
+  for (std::size_t i = 1; i < plan.blocks.size(); ++i) {
+    EXPECT_GT(plan.blocks[i].first, plan.blocks[i - 1].last);
+  }
+  EXPECT_TRUE(same_bits(results(in, out, std::array{value}, kSmallCache, 2)[0],
+                        results(in, out, std::array{value}, kLargeCache, 1)[0]));
+}
+
 TEST_F(StepBlocksTest, PeakIsThePlannedOneAndCallsAllocateNothingElse) {
   const Variable x = make_input({DType::float32, {kUnknown, kUnknown}, {}}, "x");
   const ConfigScope scope({.threads = 2});

@@ -27,6 +27,7 @@ struct Access {
 
 constexpr int kArena = -1;
 constexpr index_t kFewestRows = 4;  // of a block: cut evenly, each has 2 at least
+constexpr std::size_t kMostAccesses = 64;  // of a group: each is compared with all others
 
 // Do two accesses forbid that some rows of one step run before other rows of the other?
 bool conflict(const Access& a, const Access& b) {
@@ -89,6 +90,7 @@ class Group {
       });
     };
     if (!add_all(step.inputs, false) || !add_all(step.outputs, true)) return false;
+    if (accesses_.size() + added.size() > kMostAccesses) return false;
     for (const Access& a : added) {
       const auto forbids = [&](const Access& b) { return conflict(a, b); };
       if (std::any_of(accesses_.begin(), accesses_.end(), forbids)) return false;
