@@ -139,6 +139,35 @@ TEST_F(CallTest, CallIntoAllocatesNothingWhereNothingOverlaps) {
   EXPECT_EQ(values(out), (std::vector<double>{4, 4}));
 }
 
+TEST_F(CallTest, CallIntoWritesBorrowedResultsStraightIntoDestinations) {
+  const Variable sum = x + y;
+  const Function f =
+      function({x, y}, {Out(sum * 2.0, {.borrow = true}), Out(x - y, {.borrow = true})});
+  const Tensor a = vector_of({5, 6}), b = vector_of({1, 2});
+  const Tensor lent = f(a, b)[0];
+  std::vector<Tensor> outs{Tensor::zeros({2}), Tensor::zeros({2})};
+  const CopyStats stats;
+  const MemoryScope scope;
+  f.call_into(outs, a, b);
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_EQ(stats.counts().eager_copies, 0u);
+  EXPECT_EQ(values(outs[0]), (std::vector<double>{12, 16}));
+  EXPECT_EQ(values(outs[1]), (std::vector<double>{4, 4}));
+  // Strided, overlapping and doubly shown ones are copied.
+  Tensor whole = Tensor::zeros({2, 2}), both = vector_of({5, 6});
+  std::vector<Tensor> others{whole(all, 0), both};
+  f.call_into(others, both, b);
+  EXPECT_EQ(values(whole), (std::vector<double>{12, 0, 16, 0}));
+  EXPECT_EQ(values(both), (std::vector<double>{4, 4}));
+  const Function twice = function(
+      {x, y},
+      {Out(sum, {.borrow = true}), Out(ops::index(sum, {slice({}, {}, -1)}), {.borrow = true})});
+  twice.call_into(outs, a, b);
+  EXPECT_EQ(values(outs[0]), (std::vector<double>{6, 8}));
+  EXPECT_EQ(values(outs[1]), (std::vector<double>{8, 6}));
+  EXPECT_EQ(values(f(a, b)[0]), (std::vector<double>{12, 16}));
+}
+
 TEST_F(CallTest, CallIntoTakesAnyStridesViewsAndSharedData) {
   const Function f = function({x}, {x, ops::index(x, {slice({}, {}, -1)}), x * 2.0});
   const Tensor a = vector_of({1, 2, 3});

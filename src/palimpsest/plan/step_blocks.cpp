@@ -26,7 +26,7 @@ struct Access {
 };
 
 constexpr int kArena = -1;
-constexpr index_t kFewestRows = 4;  // of a block: cut evenly, each has 2 at least
+constexpr index_t kFewestRows = 4;         // of a block: cut evenly, each has 2 at least
 constexpr std::size_t kMostAccesses = 64;  // of a group: each is compared with all others
 
 // Do two accesses forbid that some rows of one step run before other rows of the other?

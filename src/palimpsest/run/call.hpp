@@ -140,11 +140,12 @@ class Call {
   bool can_start(const Plan& plan, const Delivery& delivery) const;
   bool must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const;
   bool is_in_its_container(const Plan& plan, std::size_t index) const;
-  bool is_usable(const Plan& plan, std::size_t i, const Tensor& out) const;
+  bool use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const;
+  void prepare_borrowed(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const;
   void check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const;
   void bind_memory(const Plan& plan, Frame& frame) const;
   const Tensor* bound_to(const PlannedBuffer& buffer) const;
-  Tensor value_of(const Plan& plan, Frame& frame, const Delivery& delivery) const;
+  Tensor value_of(const Plan& plan, Frame& frame, std::size_t i) const;
   void hand_over(const Plan& plan, Frame& frame);
   Tensor handed_over(const Plan& plan, Frame& frame, std::size_t i) const;
   static void copy_to(std::span<Tensor> outs, Frame& frame);

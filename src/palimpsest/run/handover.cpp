@@ -152,6 +152,9 @@ void Call::check_destinations(const Plan& plan, std::span<Tensor> outs) const {
 
 void Call::prepare_results(const Plan& plan, Frame& frame, std::span<Tensor> outs) {
   for (std::size_t b : entry_->output_buffers) prepare_output(plan, frame, b, outs);
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (plan.outputs[i].how == Handover::borrow) prepare_borrowed(plan, frame, i, outs[i]);
+  }
   const std::size_t n_results = plan.outputs.size();
   for (std::size_t i = 0; i < result_copies_.size(); ++i) {
     if (result_copies_[i] == ResultCopy::none) continue;
@@ -180,22 +183,35 @@ void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
                           std::span<Tensor> outs) {
   const PlannedBuffer& planned = plan.buffers[buffer];
   const std::size_t i = at(planned.index);
+  if (!outs.empty() && use_destination(plan, frame, i, outs[i])) return;
   Storage& storage = frame.output_storages[i];
-  if (!outs.empty() && outs[i].device() == frame.device_of(planned) && is_apart_[i] &&
-      is_usable(plan, i, outs[i])) {
-    frame.bases()[buffer] = static_cast<std::byte*>(outs[i].raw_overwrite_data());
-    storage = outs[i].storage();
-    return;
-  }
   storage = Storage::allocate(static_cast<std::size_t>(planned.bytes), frame.device_of(planned),
                               "output");
   allocated_ += planned.bytes;
   frame.bases()[buffer] = storage.overwrite_data();
 }
 
-bool Call::is_usable(const Plan& plan, std::size_t i, const Tensor& out) const {
-  const Layout& layout = plan.slots[at(plan.outputs[i].slot)].layout;
-  return out.is_contiguous() && layout.is_dense() && layout.byte_offset == 0;
+bool Call::use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const {
+  const Slot& slot = plan.slots[at(plan.outputs[i].slot)];
+  const bool is_usable =
+      out.is_contiguous() && slot.layout.is_dense() && slot.layout.byte_offset == 0;
+  if (!is_usable || !is_apart_[i]) return false;
+  if (out.device() != frame.device_of(plan.buffers[at(slot.buffer)])) return false;
+  frame.bases()[at(slot.buffer)] = static_cast<std::byte*>(out.raw_overwrite_data());
+  frame.output_storages[i] = out.storage();
+  return true;
+}
+
+// A result that would be borrowed from the arena is made in its destination, if its buffer holds
+// nothing else that is handed over.
+void Call::prepare_borrowed(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const {
+  const int number = plan.slots[at(plan.outputs[i].slot)].buffer;
+  const PlannedBuffer& buffer = plan.buffers[at(number)];
+  const auto shows_it = [&](const Delivery& d) { return plan.slots[at(d.slot)].buffer == number; };
+  if (buffer.kind != BufferKind::arena || buffer.bytes != out.nbytes()) return;
+  if (std::any_of(plan.updates.begin(), plan.updates.end(), shows_it)) return;
+  if (std::count_if(plan.outputs.begin(), plan.outputs.end(), shows_it) > 1) return;
+  use_destination(plan, frame, i, out);
 }
 
 void Call::check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const {
@@ -229,17 +245,23 @@ void Call::bind_memory(const Plan& plan, Frame& frame) const {
   }
 }
 
-Tensor Call::value_of(const Plan& plan, Frame& frame, const Delivery& delivery) const {
+Tensor Call::value_of(const Plan& plan, Frame& frame, std::size_t i) const {
+  const std::size_t n_results = plan.outputs.size();
+  const Delivery& delivery = i < n_results ? plan.outputs[i] : plan.updates[i - n_results];
   const Slot& slot = plan.slots[at(delivery.slot)];
   const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+  // At the start of its storage, except in a destination of the caller.
+  const auto in_storage = [&](const Storage& storage) {
+    return tensor_on(storage, slot.layout, frame.bases()[at(slot.buffer)] - storage.data());
+  };
   switch (buffer.kind) {
     case BufferKind::arena:
+      if (i < n_results && frame.output_storages[i].defined()) {  // a destination
+        return in_storage(frame.output_storages[i]);
+      }
       return tensor_on(frame.arena_of(buffer), slot.layout, buffer.offset);
-    case BufferKind::output: {
-      // At the start of its storage, except in a destination of the caller.
-      const Storage& storage = frame.output_storages[at(buffer.index)];
-      return tensor_on(storage, slot.layout, frame.bases()[at(slot.buffer)] - storage.data());
-    }
+    case BufferKind::output:
+      return in_storage(frame.output_storages[at(buffer.index)]);
     case BufferKind::update:
       return tensor_on(frame.update_storage(buffer.index), slot.layout, 0);
     case BufferKind::argument:
@@ -292,7 +314,7 @@ Tensor Call::handed_over(const Plan& plan, Frame& frame, std::size_t i) const {
   }
   const bool is_clone = delivery.how == Handover::clone && !is_in_its_container(plan, i) &&
                         (i >= n_results || !has_destinations());
-  Tensor value = value_of(plan, frame, delivery);
+  Tensor value = value_of(plan, frame, i);
   if (is_clone) return value.lazy_clone();
   return value;
 }
