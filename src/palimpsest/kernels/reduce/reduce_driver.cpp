@@ -429,7 +429,7 @@ void widen_rows(Reduction& r) {
   index_t levels = 2;
   while ((kLeafRows << levels) < r.chunk) ++levels;
   const index_t rows = r.outputs / r.row_extent();
-  const index_t parts = pool_threads() == 1 ? 1 : 2 * pool_threads();
+  const index_t parts = pool_threads();
   const index_t fair = (r.row_extent() * rows * r.chunks + parts - 1) / parts;
   const bool in_leaves = r.terms <= kLeafRows && !is_computed && out_step(r) == r.item;
   const index_t fits =
