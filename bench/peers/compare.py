@@ -9,8 +9,8 @@
 Contestants of a case take turns, K rounds of at least a millisecond each; the least time of each
 counts. A turn begins with 10 ms that are not timed: the others have filled the caches, and it takes
 several passes until large arrays are there again. On several threads each rests before its turn:
-threads of NumPy's OpenBLAS spin for some 0.1 s after their last work and would take a core from the
-next one.
+threads of NumPy's OpenBLAS spin for 80 ms after their last work and would take a core from the
+next one. Then 50 ms are not timed: a thread that wakes up may begin on the core of another one.
 Results are compared with ours first: a peer that disagrees is reported and not timed.
 """
 
@@ -20,11 +20,20 @@ import json
 import math
 import sys
 import time
+from typing import NamedTuple
 
 import numpy as np
 
 LARGEST_RATIO = 1.10
-REST_SECONDS, WARM_UP_SECONDS = 0.1, 0.01
+
+
+class Pace(NamedTuple):
+    """Seconds before a turn is timed."""
+    rest: float
+    warm_up: float
+
+
+ONE_THREAD, SEVERAL_THREADS = Pace(0, 0.01), Pace(0.1, 0.05)
 
 
 def largest_difference(a, b):
@@ -45,7 +54,7 @@ def seconds_of_round(call, calls):
     return (time.perf_counter() - begin) / calls
 
 
-def times(contestants, repeat, rest):
+def times(contestants, repeat, pace):
     calls, least = {}, {}
     for name, call in contestants.items():
         call()
@@ -53,15 +62,15 @@ def times(contestants, repeat, rest):
         least[name] = float("inf")
     for _ in range(repeat):
         for name, call in contestants.items():
-            time.sleep(rest)
+            time.sleep(pace.rest)
             begin = time.perf_counter()
-            while time.perf_counter() - begin < WARM_UP_SECONDS:
+            while time.perf_counter() - begin < pace.warm_up:
                 call()
             least[name] = min(least[name], seconds_of_round(call, calls[name]))
     return least
 
 
-def run_case(case, repeat, rest):
+def run_case(case, repeat, pace):
     contestants = case.contestants()
     ours = contestants["ours"]()
     kept, notes = {"ours": contestants["ours"]}, []
@@ -73,18 +82,18 @@ def run_case(case, repeat, rest):
             kept[name] = call
         else:
             notes.append(f"{name} differs by {difference:.1e}")
-    return {"case": case.name, "times": times(kept, repeat, rest), "notes": notes}
+    return {"case": case.name, "times": times(kept, repeat, pace), "notes": notes}
 
 
 def run(arguments):
     cases = importlib.import_module("peer_cases").all_cases()
     results = []
-    rest = REST_SECONDS if arguments.threads > 1 else 0
+    pace = SEVERAL_THREADS if arguments.threads > 1 else ONE_THREAD
     for case in cases:
         if arguments.filter not in case.name:
             continue
         try:
-            results.append(run_case(case, arguments.repeat, rest))
+            results.append(run_case(case, arguments.repeat, pace))
         except Exception as error:  # a peer's failure is a line of the table, not the end
             results.append({"case": case.name, "times": {}, "notes": [f"{type(error).__name__}: {error}"]})
         print(f"{arguments.threads} threads: {case.name}", file=sys.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits behind the ratios of run_all, on one thread: calls, loops in cache, and where arrays lie.
+"""Limits behind the ratios of run_all, on one thread: calls, loops in cache, and where arrays begin.
 
     taskset -c 0 env PALIMPSEST_FLAGS=threads=1 PYTHONPATH=MODULE:bench/peers python bench/peers/limits.py
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import palimpsest as ps
 import palimpsest.ops as pt
-from compare import WARM_UP_SECONDS
+from compare import ONE_THREAD
 from peer_cases import compiled, random
 
 
@@ -28,7 +28,7 @@ def least(calls, repeat=15):
     for _ in range(repeat):
         for name, call in calls.items():
             begin = time.perf_counter()
-            while time.perf_counter() - begin < WARM_UP_SECONDS:
+            while time.perf_counter() - begin < ONE_THREAD.warm_up:
                 call()
             begin = time.perf_counter()
             for _ in range(counts[name]):
@@ -41,10 +41,19 @@ def show(what, calls):
     print(what + ": " + ", ".join(f"{name} {t:.4g}" for name, t in least(calls).items()))
 
 
+def placed(n, offset):
+    """An array of float32 that begins so many bytes behind the beginning of a cache line."""
+    memory = np.empty(4 * n + 128, np.uint8)
+    begin = -memory.ctypes.data % 64 + offset
+    return memory[begin:begin + 4 * n].view(np.float32)
+
+
 def sums(n):
-    a, b, out = random(n, np.float32), random(n, np.float32), np.empty(n, np.float32)
+    a, b, at_line, behind = random(n, np.float32), random(n, np.float32), placed(n, 0), placed(n, 16)
     show(f"a + b of {n} float32",
-         {"ours": compiled(lambda x, y: x + y, [a, b]), "NumPy into an array": lambda: np.add(a, b, out=out)})
+         {"ours": compiled(lambda x, y: x + y, [a, b]),
+          "NumPy into whole cache lines": lambda: np.add(a, b, out=at_line),
+          "NumPy 16 bytes behind": lambda: np.add(a, b, out=behind)})
 
 
 def products(n):
