@@ -351,12 +351,13 @@ TEST(Reconstruct, APhaseIsAsGoodAsMapsThatHaveIt) {
   const Tensor spokes = sense_model(maps, along)(head.image.to(DType::complex64)).contiguous();
   for (const char* reg : {"l2:0.01", "real", "l1wav:0.01,shift=none"}) {
     SCOPED_TRACE(reg);
-    ReconstructOptions how{.regularizers = {parse_regularizer(reg)}, .iterations = 20};
+    // After 10 and 20 iterations with l2 data that differ by 1e-7 give images that differ by 1e-3.
+    ReconstructOptions how{.regularizers = {parse_regularizer(reg)}, .iterations = 5};
     const Tensor expected = reconstruct(head.kspace, maps, {}, how).image;
     const Tensor expected_along = reconstruct(spokes, maps, along, how).image;
     how.phase = phase;
     EXPECT_LT(difference(reconstruct(head.kspace, head.maps, {}, how).image, expected), 1e-4);
-    EXPECT_LT(difference(reconstruct(spokes, head.maps, along, how).image, expected_along), 1e-3);
+    EXPECT_LT(difference(reconstruct(spokes, head.maps, along, how).image, expected_along), 1e-4);
     EXPECT_GT(plan_reconstruct(head.kspace, head.maps, {}, how).operator_bytes,
               plan_reconstruct(head.kspace, head.maps, {}, {}).operator_bytes);
   }
