@@ -126,11 +126,13 @@ auto write(const NamedLinop& original, Finish finish) {
   copies.collect(tree.mapped(memory, A));
   OperatorWriter writer;
   const Json content = writer.write(copies.nodes(), copies.nodes().back());
+  std::string text;
   try {
-    return finish(writer.archive(), io_detail::text_of_json(content));
-  } catch (const Json::exception& error) {
-    throw FormatError(who(A) + "save: a name is not UTF-8: " + error.what());
+    text = io_detail::text_of_json(content);
+  } catch (const FormatError& error) {
+    throw FormatError(who(A) + "save: " + error.what());
   }
+  return finish(writer.archive(), text);
 }
 
 }  // namespace
