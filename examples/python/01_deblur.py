@@ -16,7 +16,7 @@ y, x = np.mgrid[-7:8, -7:8]
 disc = (x**2 + y**2 <= 6.5**2).astype(float)
 lens = ps.Convolution(disc / disc.sum(), batch=(), grid="Ny Nx", out="Ny Nx")
 
-# %% What the camera sees: blurred, with noise of one part in 500
+# %% The camera image: blurred, with noise of standard deviation 0.002
 rng = np.random.default_rng(0)
 seen = lens(image) + 0.002 * rng.standard_normal(image.shape)
 
@@ -33,7 +33,7 @@ def error(found):
 
 print(f"error of what was seen {error(seen):.3f}, of what was found {error(result.x):.3f}")
 
-# %% The picture
+# %% Plot
 figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), constrained_layout=True)
 for ax, (title, shown) in zip(axes, {"object": image, "seen": seen, "found": result.x}.items()):
     ax.imshow(shown, cmap="gray", vmin=0, vmax=0.6)

@@ -41,7 +41,7 @@ found = ps.minimize(objective, sinogram, max_iterations=300)
 print(found.status, found.iterations)
 print(f"error {np.linalg.norm(found.x - image) / np.linalg.norm(image):.3f}")
 
-# %% The picture
+# %% Plot
 figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), constrained_layout=True)
 shown = {"object": image.real, "sinogram": sinogram.real.T, "adjoint": A.H(sinogram).real, "found": found.x.real}
 for ax, (title, values) in zip(axes, shown.items()):

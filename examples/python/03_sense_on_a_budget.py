@@ -40,7 +40,7 @@ smallest = ps.smallest_cg_budget(A.N, b)
 cut = ps.plan_conjugate_gradients(A.N, b, budget=smallest)
 print(f"whole: {whole.peak_bytes} bytes; smallest budget {smallest}: {cut.peak_bytes} bytes in {cut.tiles} tiles")
 
-# %% Both solves, measured
+# %% Both solves, with their measured memory
 images = []
 for plan, budget in ((whole, None), (cut, smallest)):
     with ps.MemoryScope() as memory:
@@ -48,7 +48,7 @@ for plan, budget in ((whole, None), (cut, smallest)):
     assert memory.peak_bytes == plan.peak_bytes
 print(f"difference of the images {np.abs(images[0] - images[1]).max():.1e}")
 
-# %% The pictures: images, and the plans of one iteration
+# %% Plots: the images, and the plans of one iteration
 figure, axes = plt.subplots(1, 3, figsize=(8, 3), constrained_layout=True)
 for ax, (title, shown) in zip(axes, {"head": head, "zeros": b, "CG-SENSE": images[1]}.items()):
     ax.imshow(np.abs(shown), cmap="gray")

@@ -50,7 +50,7 @@ def error(x):
 
 print(f"errors: gridded {error(gridded):.3f}, iterated {error(found[False].x):.3f}, {error(found[True].x):.3f}")
 
-# %% The picture
+# %% Plot
 figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), constrained_layout=True)
 axes[0].plot(trajectory[:8, :, 0].T, trajectory[:8, :, 1].T, ".", markersize=1)
 axes[0].set(title="eight spokes", aspect="equal", xlabel="cycles per field of view")

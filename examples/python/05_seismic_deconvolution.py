@@ -32,11 +32,11 @@ energy = float((found.x**2).sum())
 hit = float((found.x.values[layers != 0] ** 2).sum()) / energy
 print(f"energy on the layers: {hit:.2f} of what was found")
 
-# %% The same with labels: a shallow part by its times
+# %% The same with labels: a shallow part, selected by its times
 shallow = found.x.sel(T=slice(0.1, 0.4))
 print("samples between 0.1 s and 0.4 s:", shallow.sizes["T"])
 
-# %% The picture
+# %% Plot
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), constrained_layout=True)
 for ax, (title, shown) in zip(axes, {"layers": layers, "traces": traces, "found": found.x}.items()):
     ax.imshow(np.asarray(shown).T, cmap="RdBu", vmin=-1, vmax=1, aspect="auto", extent=(0, x[-1] * 10, t[-1], 0))

@@ -20,7 +20,7 @@ for channel in range(C):
 
 
 def blur(channel):
-    """A Gaussian, three times as long as wide, on the whole grid; centred at index 0."""
+    """A Gaussian on the whole grid, centred at index 0, three times as long as wide."""
     z, y, x = (np.minimum(np.arange(n), n - np.arange(n)) for n in (NZ, NY, NX))
     width = 1.2 + 0.5 * channel
     shape = np.exp(-0.5 * ((z[:, None, None] / (2 * width))**2 + (y[:, None] / width)**2 + (x / width)**2))
@@ -33,7 +33,7 @@ A = F | ps.Diagonal(spectra, "C Kz Ky Kx") | F.H
 seen = A(beads.astype(complex)).real
 seen += 0.002 * seen.max() * rng.standard_normal(seen.shape)
 
-# %% The budget: whole, or a channel at a time
+# %% The budget: the whole stack, or one channel at a time
 h, options = ps.NonNegative(), {"max_iterations": 80, "tolerance": 0}
 data = seen.astype(complex)
 whole = ps.plan_fista(A, h, data, **options)
@@ -44,7 +44,7 @@ found = np.concatenate([
     ps.fista(A.split({"C": slice(c, c + 1)}), h, data[c:c + 1], **options).x for c in range(C)
 ]).real
 
-# %% The picture: maxima along z, channels as colours
+# %% Plot: maxima along z, channels as colours
 figure, axes = plt.subplots(1, 3, figsize=(8.5, 3), constrained_layout=True)
 for ax, (title, stack) in zip(axes, {"beads": beads, "seen": seen, "found": found}.items()):
     flat = stack.max(axis=1)

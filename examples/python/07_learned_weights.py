@@ -5,7 +5,7 @@ Eight steps x <- x - D A^H (A x - b) deblur a signal. D is a Diagonal in the Fou
 torch parameter: gradients run through the operators, which are compiled once.
 """
 
-# %% The blur, and signals to learn from
+# %% The blur, and training signals
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ for _ in range(60):
 after = solve(data).detach()
 print(f"error: seen {error(data, truth):.3f}, steps of 1 {error(before, truth):.3f}, learned {error(after, truth):.3f}")
 
-# %% The picture
+# %% Plot
 figure, axes = plt.subplots(1, 3, figsize=(10, 2.8), constrained_layout=True)
 axes[0].semilogy(losses)
 axes[0].set(title="loss", xlabel="step of Adam")

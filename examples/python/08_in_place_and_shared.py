@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns what: shared variables, in-place updates, the arena of a function, and an op that lies.
+"""Ownership of memory: shared variables, in-place updates, the arena of a function, and a wrongly declared op.
 
 A function reads and updates shared variables in place; the caller's arrays never change unless they are
-lent. DebugMode runs each op for real and catches one that overwrites its input without saying so.
+lent. DebugMode runs each op on guarded copies and reports one that overwrites an input without declaring it.
 """
 
-# %% State between calls: a running mean, updated where it lies
+# %% State between calls: a running mean, updated in place
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,12 +20,12 @@ for k in range(3):
     step(given * k)
 print("mean of three calls:", mean.get_value(), "the argument is as it was:", given)
 
-# %% The same memory, borrowed: a write shows at once
+# %% A borrowed view of the same memory: writes are seen at once
 borrowed = ps.shared(np.ones(2), borrow=True)
 borrowed.get_value(borrow=True)[:] = 7
 print("written through borrowed memory:", borrowed.get_value())
 
-# %% Memory of a function: which buffer lies where, and what is used again
+# %% Memory of a function: places of its buffers, and reused bytes
 v = ps.dvector("v")
 smooth = v
 for _ in range(4):
@@ -35,7 +35,7 @@ plan = f.plan(np.zeros(1000))
 print(f"peak {plan.peak_bytes} bytes; without reuse it would be {plan.no_reuse_bytes}")
 
 
-# %% An op that lies: it changes its input, and says that it does not
+# %% A wrong declaration: the op changes its input but does not declare it
 class Halve(ps.Op):
     def make_node(self, x):
         return ps.Apply(self, [x], [x.type])
@@ -48,7 +48,7 @@ class Halve(ps.Op):
         outputs[0][...] = hidden / 2
         self.calls = getattr(self, "calls", 0) + 1
         if self.calls % 2 == 0:
-            outputs[0][0] += 1  # not repeatable: every second call gives something else
+            outputs[0][0] += 1  # the result differs in every second call
 
 
 honest = ps.function([v], Halve()(v))
@@ -60,7 +60,7 @@ try:
 except ps.DebugModeError as error:
     print("DebugMode:", str(error).splitlines()[0])
 
-# %% The picture: the arena of the function
+# %% Plot: the arena of the function
 figure, ax = plt.subplots(figsize=(8, 3), constrained_layout=True)
 plan.plot(ax=ax)
 figure.savefig("in_place_and_shared.png", dpi=90)

@@ -49,7 +49,7 @@ from palimpsest.interop import (
 )
 from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
 
-# The modules of these names, in place of the parts of _core that they show.
+# These modules replace the submodules of _core that have the same names.
 from palimpsest import errors as errors, ops as ops  # type: ignore[no-redef] # isort: skip
 
 _core._show(globals(), "palimpsest", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Factories that have other ways to make the same operator as attributes."""
+"""Factories with alternative constructors of the same operator as attributes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _dense(weight: Any, einsum_or_weightshape: Any = None, ishape: DimsLike | No
     names = _names_of(weight)
     if names is not None and einsum_or_weightshape is None:
         einsum_or_weightshape, weight = names, weight.data
-    elif names is not None:  # the names say in which order its axes are meant
+    elif names is not None:  # the names give the order of its axes
         first = str(einsum_or_weightshape).split(",")[0] if ishape is None else einsum_or_weightshape
         wanted = [str(d) for d in _core.Dims(first)]
         weight = (weight.transpose(*wanted) if set(wanted) == set(names) else weight).data

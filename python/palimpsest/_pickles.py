@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that make objects again. Pickles refer to them by name."""
+"""Functions that restore pickled objects. Pickles refer to them by name."""
 
 import importlib
 from typing import Any
@@ -16,7 +16,7 @@ def tensor_of_storage(storage: Any, dtype: Any, shape: Any, strides: Any, offset
 
 
 def linop_of_bytes(data: Any, modules: Any = ()) -> Any:
-    for name in modules:  # they register the types that the operator is made of
+    for name in modules:  # importing them registers the types of the operator
         importlib.import_module(name)
     return _core.from_bytes(data)
 

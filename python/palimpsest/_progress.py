@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a solve is, for the option `progress` of solvers."""
+"""Progress of a solve, for the option `progress` of solvers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Bar:
-    """The bar of tqdm; in notebooks its form for them."""
+    """The progress bar of tqdm, in notebooks its notebook form."""
 
     def __init__(self, bar: Any) -> None:
         self.bar = bar

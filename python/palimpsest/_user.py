@@ -12,7 +12,7 @@ _MUTABLE = (list, dict, set, bytearray)
 
 
 def _check_function(name: Any, function: Any) -> None:
-    """A function must not depend on anything that its name does not say."""
+    """Raises an error for a closure: files store a function by its name alone."""
     if not inspect.isfunction(function):
         raise TypeError(f"[linop] {name}: got {type(function).__name__}, expected a function.")
     if function.__closure__:

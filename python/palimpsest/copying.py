@@ -9,5 +9,5 @@ __all__ = ["memory_aware_deepcopy", "memory_aware_to", "memory_report"]
 
 
 def memory_aware_deepcopy(A: Any) -> Any:
-    """An operator that shares no memory with `A` that can be written; views stay views."""
+    """A copy of A that shares no writable memory with A. Views stay views."""
     return A.deepcopy(eager=True)

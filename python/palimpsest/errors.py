@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of the library, each also one of Python's own."""
+"""The exceptions of the library. Each is also a subclass of a built-in exception of Python."""
 
 import typing as _t
 
@@ -7,7 +7,7 @@ from palimpsest import _core
 from palimpsest._core.errors import *  # noqa: F403
 from palimpsest._core.errors import BudgetError, Error
 
-# Messages say `[what the caller wrote] what is wrong: got .., expected ... Try ...`: facts are read there.
+# Facts are parsed from messages of the form `[subject] fault: got .., expected ... Try ...`.
 
 
 def _found(error: _t.Any, pattern: str) -> _t.Any:
@@ -46,7 +46,7 @@ def _expected(self: _t.Any) -> str | None:
 
 
 def _smallest_bytes(self: _t.Any) -> int | None:
-    """The smallest budget that was found to do."""
+    """The smallest budget that was found to suffice."""
     number: int | None = _number(_found(self, r"the smallest budget found is (\d+)") or
                                  _found(self, r"got a peak of (\d+)"))
     return number

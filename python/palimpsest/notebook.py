@@ -54,7 +54,7 @@ def _line(A: Any, n_bytes: Any) -> Any:
 
 
 class _Room:
-    """The rest of the bytes of one form."""
+    """Number of bytes that are left for one form."""
 
     def __init__(self, size: Any) -> None:
         self.left = size

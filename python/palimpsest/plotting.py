@@ -79,7 +79,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
         first, last = max(buffer["first_step"], 0), buffer["last_step"]
         ax.add_patch(Rectangle((first - 0.5, buffer["offset"]), last - first + 1, buffer["bytes"],
                                facecolor=f"C{i % 10}", alpha=0.6, edgecolor="black", linewidth=0.5))
-        # Names that fit.
+        # Only names that fit into their boxes.
         if buffer["bytes"] > 0.05 * top and last - first + 1 > 0.1 * plan.n_steps:
             ax.text((first + last) / 2, buffer["offset"] + buffer["bytes"] / 2, buffer["name"],
                     ha="center", va="center", fontsize=7, clip_on=True)

@@ -24,7 +24,7 @@ Shape = "str | tuple"  # types of a shape
 
 
 class _Class:
-    """A function that makes operators, for programs that ask isinstance() of them."""
+    """A factory of operators that supports isinstance()."""
 
     def __init__(self, make: Any, type_name: Any = None) -> None:
         functools.update_wrapper(self, make)
@@ -87,7 +87,7 @@ def _from_weight(weight: Any, weight_shape: Any, ioshape: Any, shape_kwargs: Any
 
 def _sampling(idx: Any, input_size: Any, output_shape: Any = None, input_shape: Any = None,
               batch_shape: Any = None) -> NamedLinop:
-    """Reads points of the last axes."""
+    """Reads points along the last axes."""
     return _core.Sampling(idx, input_size, **_given(
         output=output_shape, input=input_shape, batch=batch_shape))
 
@@ -260,7 +260,7 @@ def Zero(ishape: Any = ("...",), oshape: Any = None) -> NamedLinop:
 
 
 def Sleep(duration: float = 0.1, ioshape: Any = ("...",), oshape: Any = None) -> NamedLinop:
-    """Identity that takes its time, in seconds."""
+    """The identity, which sleeps for a number of seconds."""
     slow = _core.Sleep(duration, ioshape)
     return slow if oshape is None else _core.ShapeSpec(ioshape, oshape) @ slow
 
@@ -328,7 +328,7 @@ def BatchSpec(batch_sizes: Any, device_matrix: Any = None, base_device: Any = No
 def create_batched_linop(linop: Any, batch_specs: Any, default_device: Any = None, threaded: bool = True,
                          num_workers: Any = None,
                          accumulate: bool = False) -> Any:
-    """The operator cut into tiles and put together again; devices are those of the specs."""
+    """The operator, cut into tiles that are assembled again. Devices are those of the specs."""
     return _core.create_batched_linop(linop, batch_specs)
 
 
@@ -351,7 +351,7 @@ def _operator(A: Any, x: Any) -> Any:
             return A(values)
         import torch
 
-        return A(torch.tensor(values)).numpy()  # a copy: the values are gone when it returns
+        return A(torch.tensor(values)).numpy()  # a copy: the values are released after the call
 
     names = [f"A{i}" for i in range(len(x.shape))]
     return _opaque.opaque("function", call, call, names, names, (tuple(x.shape),) * 2,
@@ -379,7 +379,7 @@ def power_method(A: Any, v_init: Any, max_iters: int = 50, eps: float = 0.0, tol
         raise NotSupported(f"[power_method] got dim={dim}, expected None.")
     vector: Any
     value, vector = _core.power_method(_operator(A, v_init), v_init, max_iterations=max_iters, tolerance=tol)
-    # A tensor of torch for one of torch, as there.
+    # Torch tensors in give torch tensors out, as in the original.
     return vector, vector.real.new_tensor(value) if hasattr(vector, "new_tensor") else np.float64(value)
 
 
@@ -494,6 +494,6 @@ class BaseNamedLinopTests:
 
 
 class testing:
-    """Where the original has its base class of tests."""
+    """Stands for the module of the original that holds the base class of tests."""
 
     BaseNamedLinopTests = BaseNamedLinopTests

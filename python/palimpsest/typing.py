@@ -49,5 +49,5 @@ DTypeLike: TypeAlias = "Union[DType, str, type, Any]"
 ShapeLike: TypeAlias = "Union[int, Variable, Sequence[Union[int, Variable]]]"
 #: Names of dimensions: a text such as "C Nx Ny", or a list of names.
 DimsLike: TypeAlias = "Union[str, Dims, NamedDimension, Sequence[Union[str, NamedDimension]]]"
-#: True shows how far a solve is; a function is called after each iteration.
+#: True: shows the progress of a solve. A function: it is called after each iteration.
 Progress: TypeAlias = "Union[bool, Callable[[SolveInfo], object]]"

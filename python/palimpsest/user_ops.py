@@ -9,18 +9,18 @@ from typing import Any
 
 from palimpsest import _core
 
-# Classes, and ops of functions, by the names of their ops: the latest of each name.
+# The latest class, or op of a function, of each op name.
 _named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-_generations: dict[str, int] = {}  # how many there have been, less one
+_generations: dict[str, int] = {}  # number of earlier definitions of the name
 
 
-# Of the ops that are not thread_safe. The threads that hold them are missing in a child of fork().
+# Locks of ops that are not thread_safe. A child of fork() lacks the threads that may hold them.
 _locks: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 os.register_at_fork(after_in_child=_locks.clear)
 
 
 def _register(name: Any, named: Any) -> Any:
-    """How many of this name came before."""
+    """The number of earlier definitions of this name."""
     generation = _generations.get(name, -1) + 1
     _generations[name] = generation
     _named[name] = named
@@ -112,13 +112,13 @@ class Op:
 
     #: Names of attributes by which two ops of one class are equal.
     __props__: tuple[str, ...] = ()
-    #: Position of an output to those of the inputs that it may be a view of.
+    #: Maps the position of an output to the positions of inputs that it may be a view of.
     view_map: dict[int, list[int]] = {}
-    #: Position of an output to those of the inputs that it overwrites and lies in.
+    #: Maps the position of an output to the positions of inputs in whose memory it is written.
     destroy_map: dict[int, list[int]] = {}
-    #: Position of an input to the sense in which the op is linear in it: "complex", "real" or "conjugate".
+    #: Maps the position of an input to the linearity of the op in it: "complex", "real" or "conjugate".
     linear_in: dict[int, str] = {}
-    #: False: calls of perform of one op exclude one another.
+    #: False: perform of one op runs in one thread at a time.
     thread_safe = True
     #: False: perform never raises, so that the op may work on shared variables in place.
     can_fail = True
@@ -161,7 +161,7 @@ class Op:
 
 
 class _FunctionOp(Op):
-    """An op of its own: in files and pickles by the name of its function."""
+    """An op made of one function. Files and pickles store the name of the function."""
 
     def __init__(self, function: Any, out: Any) -> None:
         self.function = function

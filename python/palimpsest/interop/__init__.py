@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other packages: a module each, imported when it is asked for."""
+"""Conversions for other packages: one module for each, imported at its first use."""
 
 from typing import Any
 

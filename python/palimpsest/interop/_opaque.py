@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of other packages as steps of a graph, and the facts about ours that they need."""
+"""Operators of other packages as steps of a graph; sizes and dtypes of our operators for other packages."""
 
 import itertools
 from typing import Any
@@ -28,7 +28,7 @@ class _Call(Op):
     __props__ = ("number",)
 
     def __init__(self, forward: Any, adjoint: Any) -> None:
-        self.number = next(_counter)  # no two are equal
+        self.number = next(_counter)  # unique, so no two ops are equal
         self.forward = forward
         self.adjoint = adjoint
 
@@ -60,7 +60,7 @@ class _Call(Op):
 
 
 def by_parts(call: Any) -> Any:
-    """A function of real arrays as one of complex arrays too: of both parts."""
+    """Extends a function of real arrays to complex ones: it is applied to real and imaginary part."""
 
     def called(x: Any) -> Any:
         if not np.iscomplexobj(x):

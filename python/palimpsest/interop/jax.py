@@ -28,9 +28,9 @@ def _checked(dtype: Any) -> Any:
 
 
 class _Direction:
-    """A x, or the transposed operator: JAX pulls back without conjugation."""
+    """Applies A or its transpose. The transpose is not conjugated, as JAX expects of a pullback."""
 
-    other: Any  # the direction back
+    other: Any  # the opposite direction
 
     def __init__(self, A: Any, shape: Any, dtype: Any, is_transposed: Any) -> None:
         self.A = A

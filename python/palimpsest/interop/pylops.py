@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of PyLops, in and out."""
+"""Conversions of operators from and to PyLops."""
 
 import numpy as np
 import pylops

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of SciPy: vectors are the arrays in row-major order, without copies."""
+"""Conversions of operators from and to SciPy. Vectors are arrays in row-major order and are not copied."""
 
 import math
 from typing import Any

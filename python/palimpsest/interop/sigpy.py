@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of SigPy, in and out."""
+"""Conversions of operators from and to SigPy."""
 
 import functools
 from typing import Any

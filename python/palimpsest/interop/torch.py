@@ -81,12 +81,12 @@ class _Node(torch.autograd.Function):
 
 
 class _Known:
-    """Graphs for one operator, by the type of x. It refers to no operator."""
+    """Graphs for one operator, by the type of x. Holds no reference to the operator."""
 
     def __init__(self, A: Any) -> None:
         self.node = A._node_id
         self.graphs: dict[Any, Any] = {}
-        self.adjoint = None  # graphs of the adjoint, kept when its object is gone
+        self.adjoint = None  # graphs of the adjoint; they outlive the adjoint object
 
 
 _operators: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -94,7 +94,7 @@ _operators: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 def _known(A: Any) -> Any:
     known = _operators.get(A)
-    if known is None or known.node != A._node_id:  # a setter may have changed it
+    if known is None or known.node != A._node_id:  # a setter may have changed A
         known = _operators[A] = _Known(A)
     return known
 
@@ -106,7 +106,7 @@ def _adjoint(A: Any) -> Any:
         _operators[H] = known.adjoint
         return H
     of_adjoint = _known(H)
-    if of_adjoint is not known and of_adjoint.adjoint is not known:  # one way, so no cycle
+    if of_adjoint is not known and of_adjoint.adjoint is not known:  # a reference in one direction only makes no cycle
         known.adjoint = of_adjoint
     return H
 
@@ -141,7 +141,7 @@ class _Application(torch.autograd.Function):
 
 
 def _like(gradient: Any, x: Any) -> Any:
-    """The gradient of a real x is real, and of its precision."""
+    """Returns the gradient in the dtype kind and precision of x: real for a real x."""
     if gradient is None:
         return None
     if gradient.is_complex() and not x.is_complex():
@@ -155,7 +155,7 @@ def apply(A: Any, x: Any) -> Any:
     weights = _core._torch_weights_of(A)
     if not weights:
         return _Application.apply(A, None, x)
-    graph = _graph_of(A, x, weights)  # it gives the order of the weights
+    graph = _graph_of(A, x, weights)  # the graph fixes the order of the weights
     return _Application.apply(A, graph, x, *graph.tensors)
 
 

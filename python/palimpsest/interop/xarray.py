@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of xarray: their dimensions are those of operators.
+"""Arrays of xarray, whose dimensions are matched with those of operators.
 
 A DataArray comes in the order of its own dimensions and is shown in that of the operator by a view.
 """

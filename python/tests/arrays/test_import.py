@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is accepted where an array is wanted, and that it is not copied."""
+"""Objects that are accepted as arrays, and that they are not copied."""
 
 import array
 import gc

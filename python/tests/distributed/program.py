@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every rank of mpirun does in test_ranks.py; prints `ok` and its rank for each part that holds."""
+"""The program of every rank in test_ranks.py. It prints `ok` and its rank for each part that passes."""
 
 import sys
 
@@ -32,7 +32,7 @@ def coils():
     same(part.H(A(IMAGE)[own]), A.N(IMAGE))
     solution = ps.conjugate_gradients(part.N, IMAGE, max_iterations=6, tolerance=0.0)
     same(solution.x, ps.conjugate_gradients(A.N, IMAGE, max_iterations=6, tolerance=0.0).x)
-    # The announced peak is the measured one, of this rank and with its messages.
+    # The announced peak of this rank, its messages included, equals the measured one.
     planned = part.N.plan(IMAGE)
     x = ps.asarray(IMAGE, copy=True)
     with ps.MemoryScope() as scope:

@@ -28,7 +28,7 @@ def has_mpi():
 def started(ranks, *command):
     environment = {**os.environ, "PALIMPSEST_FLAGS": "threads=1", "PALIMPSEST_FFT_WISDOM": "off",
                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    # On one machine; as root, for machines that have nobody else.
+    # All ranks on one machine. Running as root is allowed: containers may have no other user.
     options = ["--oversubscribe", "--allow-run-as-root", "--mca", "btl", "self,vader", "--mca",
                "btl_vader_single_copy_mechanism", "none"]
     return subprocess.run(["mpirun", "-n", str(ranks), *options, sys.executable, *command],
@@ -64,7 +64,7 @@ os._exit(0)
 
 
 def test_the_program_runs_without_mpirun():
-    # Some variable of a launcher that this process may have been started by is not passed on.
+    # Variables of a launcher that may have started this process are not passed on.
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith(("OMPI_", "PMI", "MPI"))}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))

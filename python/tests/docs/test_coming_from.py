@@ -43,7 +43,7 @@ def test_every_package_has_rows_enough():
     assert len(lines) == sum(len(rows) for _, _, rows in TABLES)
 
 
-@pytest.mark.filterwarnings("ignore")  # of the other packages
+@pytest.mark.filterwarnings("ignore")  # warnings of the other packages
 @pytest.mark.parametrize("package, body, rows", TABLES, ids=list(PACKAGES.values()))
 def test_both_sides_agree(package, body, rows):
     own = names("".join(code for name, code in BLOCKS.findall(body) if not name), OURS)

@@ -23,7 +23,7 @@ PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md"))
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page):
     text = page.read_text()
-    # A block that names a package runs where that is installed.
+    # A block that names a package runs if the package is installed.
     for package in set(re.findall(r"^```python (\w+)$", text, re.MULTILINE)):
         if importlib.util.find_spec(package) is None:
             text = re.sub(rf"^```python {package}\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every allocation of a call fails once, every callback throws once: all is as before."""
+"""All objects stay as they were when any allocation of a call fails or any callback throws."""
 
 import numpy as np
 import pytest

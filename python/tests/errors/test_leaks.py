@@ -89,7 +89,7 @@ def test_memory_returns_to_its_level(name):
             levels.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    # Less than a byte a round. What Python sets up once, 5 kB with 3.10, is in one of the spans alone.
+    # Less than a byte per round. Python sets up 5 kB once (version 3.10), which only one span contains.
     assert min(levels[1] - levels[0], levels[2] - levels[1]) < n // 2
     assert ps.live_bytes() == live
     assert sys.getrefcount(X) == references

@@ -24,7 +24,7 @@ class Fails(ps.Op):
 
 
 def product(x, y):
-    return x * y  # the line
+    return x * y  # the line that errors name
 
 
 LINE = product.__code__.co_firstlineno + 1
@@ -57,7 +57,7 @@ def test_more_frames_with_medium_verbosity():
 def test_frames_of_the_package_are_no_users_line():
     x = ps.dvector("x")
     with pytest.raises(LookupError) as caught:
-        ps.function([x], Fails()(x))([1.0])  # Op.__call__ lies between
+        ps.function([x], Fails()(x))([1.0])  # Op.__call__ is a frame in between
     assert caught.value.__notes__[0].endswith("in test_frames_of_the_package_are_no_users_line")
 
 

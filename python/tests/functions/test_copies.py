@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies and pickles of what is neither array nor function: results, parameters, definitions."""
+"""Copies and pickles of results, parameters and definitions."""
 
 import copy
 import multiprocessing
@@ -85,7 +85,7 @@ CONSTANT = {
 }
 
 
-@pytest.mark.parametrize("name", list(CONSTANT))  # the mark outlives the module
+@pytest.mark.parametrize("name", list(CONSTANT))  # names only: the mark outlives the module
 def test_what_no_pickle_can_hold(name):
     one = CONSTANT[name]
     with pytest.raises(TypeError, match=rf"\[pickle\] got a .*{name}, expected .*\. Try "):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions: arguments, results, updates, destinations, and who sees whose memory."""
+"""Functions: arguments, results, updates, destinations, and sharing of memory."""
 
 import gc
 import inspect
@@ -38,7 +38,7 @@ def test_unused_inputs_are_warned_of_at_the_line():
             f = ps.function([x, z], x * 2, **how)
         assert seen[0].filename == __file__ and f([1.0], [2.0]).tolist() == [2]
         assert issubclass(ps.PalimpsestWarning, UserWarning)
-    with pytest.raises(ps.PalimpsestWarning):  # where warnings are errors
+    with pytest.raises(ps.PalimpsestWarning):  # warnings are errors here
         ps.function([x, z], x, on_unused_input="warn")
 
 

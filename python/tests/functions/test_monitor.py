@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MonitorMode and breakpoints: functions of Python that see values on their way."""
+"""MonitorMode and breakpoints: Python functions that see intermediate values."""
 
 import numpy as np
 import pytest

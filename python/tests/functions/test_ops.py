@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every op against NumPy, on arrays that come in as they are."""
+"""Every op compared with NumPy, on arrays of any layout."""
 
 import numpy as np
 import pytest

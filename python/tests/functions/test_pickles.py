@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickles of functions and shared variables: values, sharing, what calls of them are like."""
+"""Pickles of functions and shared variables: values, sharing, and calls of the restored functions."""
 
 import copy
 import multiprocessing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scopes that are left without having been entered, and things that look like lists."""
+"""Scopes that are exited without having been entered, and objects that look like lists."""
 
 import pytest
 

@@ -49,7 +49,7 @@ def test_plan_is_the_peak(scan):
     kspace, maps, mask = (ps.asarray(x, copy=True) for x in (kspace, maps, mask))
     with ps.MemoryScope() as memory:
         found = ps.reconstruct(kspace, maps, mask=mask, iterations=5)
-    # Beside the solve: the scaled data, and A^H y, which the solver takes as its caller's.
+    # Besides the solve: the scaled data, and A^H y, which counts as memory of the caller.
     beside = kspace.nbytes + 2 * found.image.nbytes
     assert plan.peak_bytes <= memory.peak_bytes <= plan.peak_bytes + beside
     assert found.solve.iterations == 5

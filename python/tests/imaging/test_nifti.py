@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images that the command writes, in a second reader."""
+"""Images that the command writes, read by another package."""
 
 import shutil
 import subprocess

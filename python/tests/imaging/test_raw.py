@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scans of files, and how much images differ."""
+"""Scans read from files, and measures of the difference between images."""
 
 import numpy as np
 import pytest

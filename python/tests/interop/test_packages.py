@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of SciPy, PyLops and SigPy, in and out."""
+"""Conversions of operators from and to SciPy, PyLops and SigPy."""
 
 import numpy as np
 import pytest
@@ -143,7 +143,7 @@ class TestPylops:
 
 
 @pytest.mark.sigpy
-@pytest.mark.filterwarnings("ignore")  # of the compiler that SigPy uses
+@pytest.mark.filterwarnings("ignore")  # warnings of the compiler that SigPy uses
 class TestSigpy:
     @pytest.fixture(autouse=True)
     def package(self):

@@ -24,7 +24,7 @@ def restriction():
     return pylops.Restriction(SHAPE, np.arange(2), axis=0, dtype="float64")
 
 
-# Ours, theirs, and the data that both take.
+# Our function, that of PyProximal, and the data for both.
 PAIRS = {
     "L1": (lambda: ps.L1(0.4), lambda: pyproximal.L1(0.4), COMPLEX),
     "L1 weights": (
@@ -82,7 +82,7 @@ def test_the_same_as_pyproximal(name, t):
     g, reference = make(), theirs()
     expected = np.asarray(reference.prox(v.ravel().copy(), t)).reshape(SHAPE)
     np.testing.assert_allclose(g.prox(v, t), expected, rtol=1e-7, atol=1e-9)
-    # By their prox and Moreau's identity: their own dual step of L1 compares complex numbers.
+    # By the prox of PyProximal and Moreau's identity: its own dual step of L1 compares complex numbers.
     dual = v.ravel() - t * np.asarray(reference.prox(v.ravel() / t, 1 / t))
     np.testing.assert_allclose(g.conjugate_prox(v, t), dual.reshape(SHAPE), rtol=1e-6, atol=1e-8)
 
@@ -93,7 +93,7 @@ VALUES = ["L1", "L2", "SquaredL2", "L21", "Nuclear", "translated", "weighted"]
 @pytest.mark.parametrize("name", VALUES)
 def test_values_are_the_same(name):
     make, theirs, v = PAIRS[name]
-    # Their singular values are roots of eigenvalues, of which those that are 0 are rounding.
+    # PyProximal takes roots of eigenvalues; those of zero eigenvalues are rounding errors.
     bound = 1e-7 if name == "Nuclear" else 1e-9
     assert make().value(v) == pytest.approx(float(theirs()(v.ravel())), rel=bound)
 
@@ -107,7 +107,7 @@ def test_total_variation(t):
     assert g.value(REAL) == pytest.approx(float(theirs(REAL.ravel())), rel=1e-9)
 
 
-# Each element by a search of its own: PyProximal joins the two pieces elsewhere.
+# The minimizer of each element by a search: PyProximal joins the two pieces at another point.
 @pytest.mark.parametrize("t", [0.1, 0.7, 3.0])
 def test_huber(t):
     g = ps.Huber(0.7, 0.4)

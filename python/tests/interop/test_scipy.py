@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SciPy's solvers on our operators, and our solvers beside SciPy's."""
+"""Solvers of SciPy on our operators, and our solvers compared with those of SciPy."""
 
 import numpy as np
 import pytest

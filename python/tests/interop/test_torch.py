@@ -37,7 +37,7 @@ def test_results_are_tensors_over_the_memory_that_was_made():
     assert isinstance(y, torch.Tensor) and not y.requires_grad
     assert copies.copies + copies.import_copies == 0
     np.testing.assert_allclose(y, W.sum(axis=1))
-    assert A(x.conj()).dtype == torch.complex128  # pending conjugation
+    assert A(x.conj()).dtype == torch.complex128  # the conjugation is pending: torch has not applied it
     np.testing.assert_allclose(ps.asarray((1j * x).conj()).numpy(), np.full(4, -1j))
 
 
@@ -318,7 +318,7 @@ def test_training_a_diagonal_is_training_it_in_torch():
 
 
 class Unrolled(torch.nn.Module):
-    """Gradient steps with a learned length each, then a learned threshold."""
+    """Unrolled gradient steps, each with a learned length, followed by a learned threshold."""
 
     def __init__(self, A, n_steps):
         super().__init__()
@@ -386,7 +386,7 @@ CONVOLUTION = ps.Convolution(np.array([1.0, 2.0, 3.0]), grid="N", batch=())
 
 
 class Applied(torch.utils.data.Dataset):
-    """Items that an operator computes, where they are asked for."""
+    """A data set whose items an operator computes on access."""
 
     def __len__(self):
         return 6
@@ -395,7 +395,7 @@ class Applied(torch.utils.data.Dataset):
         return CONVOLUTION(np.full(5, float(k)))
 
 
-@pytest.mark.filterwarnings("ignore:os.fork")  # of JAX, where tests before have used it
+@pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns if an earlier test has imported it
 def test_workers_of_a_data_loader_compute_the_same():
     threads = [threading.Thread(target=lambda: [CONVOLUTION.N(np.ones(5)) for _ in range(200)]) for _ in range(2)]
     for thread in threads:

@@ -90,7 +90,7 @@ CASES = {
     "Stack": lambda: (ps.Stack([dense(), dense()], out="C"), {}, np.vstack([W, W])),
     "Kronecker": lambda: (ps.Kronecker(dense(), dense(np.eye(2), "QP,P->Q")), {},
                           np.kron(W, np.eye(2))),
-    # Of a team of one; more ranks are in distributed/.
+    # Operators of a team of one rank. Tests of more ranks are in distributed/.
     "AllReduce": lambda: (ps.AllReduce("N", ps.Team.world(), ["rank"]), {"N": 4}, np.eye(4)),
     "Broadcast": lambda: (ps.Broadcast("N", ps.Team.world(), ["rank"]), {"N": 4}, np.eye(4)),
     "Scatter": lambda: (ps.Scatter("N", 4, ps.Team.world(), {"N": "rank"}), {"N": 4}, np.eye(4)),

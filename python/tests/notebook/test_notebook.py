@@ -20,12 +20,12 @@ SHOWN = ["A", "A.N", "whole", "cut", "ps.asarray(b)"]
 
 
 def notebook():
-    """Its cells, and one for each object that is shown."""
+    """The cells of the program, and one for each object that is shown."""
     cells = [part for part in re.split(r"^# %%.*$", PROGRAM.read_text(), flags=re.MULTILINE) if part.strip()]
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code.strip()) for code in [*cells, *SHOWN]])
 
 
-@pytest.mark.filterwarnings("ignore")  # of the packages that run notebooks
+@pytest.mark.filterwarnings("ignore")  # warnings of the packages that run notebooks
 def test_a_program_runs_as_a_notebook(tmp_path, monkeypatch):
     if not PROGRAM.is_file():
         pytest.skip("an installed package")

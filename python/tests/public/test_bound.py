@@ -30,7 +30,7 @@ def public_functions():
             if any(line.startswith("// Internal") for line in path.read_text().splitlines()[:3]):
                 continue
             names |= set(headers.Headers([path]).parameters)
-    # Macros are no functions.
+    # Macros are not functions.
     return {name for name in names if not name.split(".")[-1].isupper()}
 
 
@@ -52,7 +52,7 @@ def is_bound(name):
         for part in name.split(".")[1:]:
             target = getattr(target, part, None)
         return target is not None
-    # As a function, or as a member of the classes that have the functions of their argument.
+    # Bound as a function, or as a member of the class of its first argument.
     return hasattr(ps, name) or any(hasattr(of, name) for of in (ps.NamedLinop, ps.Variable, ps.Tensor, ps.Plan))
 
 
@@ -82,10 +82,10 @@ def test_registries_are_bound(kind):
 
 
 UNBOUND = {
-    # What A.N is where nothing is simpler; what proximal functions lie in when they are saved.
+    # The general form of A.N, and the container in which proximal functions are saved.
     "operators": {"Normal", "palimpsest.Prox"},
-    "solvers": {"dense_svd"},  # by the function svd
-    # By CustomProx; random shifts by an option; the rest by the functions of the same name without the state.
+    "solvers": {"dense_svd"},  # used by the function svd
+    # Reached by CustomProx, by an option for random shifts, and by functions of the same name without state.
     "proximal functions": {"Custom", "ShiftedL1Wavelet", "ShiftedLocallyLowRank"} | {
         name + "_with_state" for name in ("conjugate", "moreau_envelope", "on", "plus_quadratic", "scaled", "stacked",
                                           "translated", "weighted", "with_unitary")},

@@ -14,7 +14,7 @@ import palimpsest as ps
 import palimpsest.errors
 import palimpsest.ops.inplace
 
-# Values, modules, and classes that no user makes.
+# Values, modules, and classes that users do not construct.
 OTHERS = {"config", "FAST_RUN", "FAST_COMPILE", "NO_REWRITE", "Storage"}
 
 
@@ -30,7 +30,7 @@ def public_names():
 
 
 NAMES = dict(public_names())
-# Their examples need other packages, and stand on the page that says so.
+# Their examples need other packages and are on the page about these.
 OF_PACKAGES = {"from_pylops", "from_sigpy"}
 ERRORS = {name for name, value in vars(palimpsest.errors).items() if inspect.isclass(value)}
 FUNCTIONS = sorted(name for name, value in NAMES.items() if not inspect.isclass(value))

@@ -35,7 +35,7 @@ def arrays(folder, pattern):
 
 def assert_same_bits(got, expected, name):
     assert got.dtype == expected.dtype and got.shape == expected.shape, name
-    # Of NaN any is as good as another.
+    # The bits of a NaN do not matter.
     assert np.array_equal(got, expected, equal_nan=got.dtype.kind in "fc"), name
     finite = np.isfinite(expected) if got.dtype.kind in "fc" else np.ones(expected.shape, bool)
     assert np.ascontiguousarray(got[finite]).tobytes() == np.ascontiguousarray(expected[finite]).tobytes(), name

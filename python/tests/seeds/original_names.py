@@ -58,7 +58,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         source = SOURCES.joinpath(*name.split("."))
         file = source.with_suffix(".py")
-        if ".tests." in name and file.exists():  # what tests share
+        if ".tests." in name and file.exists():  # helpers that tests share
             return importlib.util.spec_from_file_location(name, file)
         if source.is_dir() or file.exists():
             return importlib.machinery.ModuleSpec(name, self, is_package=True)

@@ -82,7 +82,7 @@ def test_work_in_place_reads_before_it_writes():
 
 
 class MyOp(pytensor.Op):
-    """Two inputs to two outputs; its maps are what a test assigns."""
+    """An op of two inputs and two outputs, with the alias maps that a test assigns."""
 
     def make_node(self, a, b):
         return pytensor.Apply(self, [a, b], [a.type, b.type])
@@ -146,7 +146,7 @@ def test_copy_on_write():
     assert view.is_alias_of(t) and view.storage_id == t.storage_id
     with ps.CopyStats() as copies:
         u[0] = 0
-        t[1:] = 3  # alone by now
+        t[1:] = 3  # the only owner by now
     assert copies.copies == 1
     assert u.tolist() == [0, 1, 1, 1] and t.tolist() == [1, 3, 3, 3] and view.tolist() == [3, 3, 3]
     reshaped = t.reshape((2, 2))

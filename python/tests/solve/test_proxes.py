@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proximal functions: no point near the prox is better."""
+"""Proximal functions: no point near the prox has a smaller objective."""
 
 import pickle
 

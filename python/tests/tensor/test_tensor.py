@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views, lazy clones and writes, as storage promises them."""
+"""Views, lazy clones and writes of tensors."""
 
 import copy
 import pickle

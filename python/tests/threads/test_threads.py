@@ -24,7 +24,7 @@ IMAGE = RNG.normal(size=(32, 32)) + 0j
 
 
 def in_threads(run, n=4):
-    """Runs it at once in n threads; the results, or the first exception."""
+    """Runs a function in n threads at once. Returns the results or raises the first exception."""
     start, results = threading.Barrier(n), [None] * n
 
     def body(k):
@@ -149,7 +149,7 @@ print("done")
 
 
 def said_at_the_end(result):
-    """What stands on stderr besides that the threads kept what they hold."""
+    """The lines of stderr other than the expected ones about objects that threads keep."""
     lines = [line for line in result.stderr.splitlines() if not line.startswith((" - ", "See "))]
     return [line for line in lines if not line.startswith("nanobind: ")]
 
@@ -247,7 +247,7 @@ except KeyboardInterrupt:
         seen += os.read(controller, 1000)
     time.sleep(0.5)
     pressed = time.monotonic()
-    os.write(controller, b"\x03")  # the terminal makes a signal of it
+    os.write(controller, b"\x03")  # the terminal turns it into a signal
     while b"(400,)" not in seen:
         try:
             more = os.read(controller, 1000)
@@ -295,4 +295,4 @@ except ImportError as error:
 """
     result = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
-    assert "subinterpreters" in result.stdout  # from 3.12 on Python says so itself
+    assert "subinterpreters" in result.stdout  # from Python 3.12 on the message is that of Python

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A typed program: a line that mypy refuses says how after `# E:`. It is checked, and run by nobody."""
+"""A typed program for mypy. Lines that mypy refuses give its message after `# E:`. It is never run."""
 
 from typing import Any
 

@@ -155,7 +155,7 @@ def test_nothing_that_shows_the_memory_is_kept(what):
     f = ps.function([x], Keeps(1.0)(x * 2) + 1)
     with pytest.raises(ps.OpError, match="kept an array"):
         f(np.arange(1000.0))
-    # What was kept stays readable, and later calls do not write it.
+    # Arrays that perform kept stay readable, and later calls do not write them.
     try:
         shown = np.array(kept[0] if not isinstance(kept[0], (tuple, list, ps.NamedLinop)) else 0.0)
     except (TypeError, ValueError):
@@ -205,7 +205,7 @@ def test_frames_of_an_exception_stay_readable(mode):
     with pytest.raises(LookupError, match="mine") as caught:
         f(a)
     del a, f
-    others = [np.full(1000, 7.0) for _ in range(50)]  # where freed memory would be
+    others = [np.full(1000, 7.0) for _ in range(50)]  # arrays that would reuse freed memory
     frame = caught.tb
     while frame.tb_next:
         frame = frame.tb_next
@@ -447,7 +447,7 @@ def test_the_compiler_puts_ops_in_place():
     f = ps.function([x], ps.ops.exp(Add(1.0)(x * 2)))
     np.testing.assert_allclose(f(a), np.exp(a * 2 + 1))
     assert asked and done == [True] and a.tolist() == [1, 1, 1]
-    # Not on an argument, which belongs to the caller.
+    # An argument belongs to the caller and is not overwritten.
     del done[:]
     assert ps.function([x], Add(1.0)(x))(a).tolist() == [2, 2, 2]
     assert done == [False] and a.tolist() == [1, 1, 1]
@@ -502,7 +502,7 @@ def test_views_are_handed_over_where_they_are_declared():
 
 
 def _cycles():
-    """Each makes a cycle through C++ and returns what dies with it."""
+    """Functions that each make a reference cycle through C++ and return an object that ends with it."""
     x = ps.dvector("x")
 
     def op():
@@ -529,7 +529,7 @@ def _cycles():
     return {f.__name__: f for f in (op, copied, method, mode)}
 
 
-@pytest.mark.parametrize("name", list(_cycles()))  # the mark outlives what they refer to
+@pytest.mark.parametrize("name", list(_cycles()))  # names only: the mark outlives the objects
 def test_cycles_through_functions_are_collected(name):
     gone = weakref.ref(_cycles()[name]())
     gc.collect()
@@ -587,7 +587,7 @@ def test_scratch_is_memory_of_the_plan():
     with ps.MemoryScope() as scope:
         y = f(a)
     assert np.array_equal(y, np.sort(a))
-    assert scope.peak_bytes == f.plan(a).peak_bytes == 2 * a.nbytes  # the result, and scratch
+    assert scope.peak_bytes == f.plan(a).peak_bytes == 2 * a.nbytes  # result and scratch
     assert f(np.ones(0)).size == 0
     checked = ps.function([x], Sorted()(x), mode=ps.DebugMode())
     assert np.array_equal(checked(a), y)
