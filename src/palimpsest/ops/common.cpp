@@ -29,13 +29,13 @@ class RefusedCotangent final : public Op {
   Apply make_node(std::span<const Variable> inputs) const override {
     return node(inputs, {inputs[1].type()});
   }
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override {
     throw NotSupported(text_);
   }
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::real : Linearity::no;
   }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     throw NotSupported(text_);
   }
   void run(RunContext&) const override { throw NotSupported(text_); }
@@ -148,6 +148,12 @@ bool may_overlap_itself(const Variable& v) {
     top = std::move(list.back());
     list.pop_back();
   }
+}
+
+void expect_own_elements(const Variable& v, std::string_view who) {
+  if (!may_overlap_itself(v)) return;
+  throw ValueError("[" + std::string(who) + "] got " + v.str() +
+                   ", a broadcast view, expected an array that can be overwritten");
 }
 
 ConstView stretched(const ConstView& view, std::span<const index_t> extents,

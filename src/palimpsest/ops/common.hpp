@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ std::vector<Extents> shapes_of(std::span<const Variable> variables);
 /// True if all extents are known.
 bool is_known(std::span<const index_t> extents);
 bool contains(const Axes& axes, std::size_t axis);
+template <class Labels>
+bool has(const Labels& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
 /// The device of all inputs. DeviceError when they lie on several.
 Device common_device(std::span<const Variable> inputs, std::string_view who);
 
@@ -47,6 +52,8 @@ std::vector<Variable> with_equal_ranks(std::span<const Variable> inputs);
 /// True if several elements of v may lie at one address, because it is a broadcast view. Such a
 /// value is never overwritten.
 bool may_overlap_itself(const Variable& v);
+/// ValueError if it may, naming `who` that is to overwrite v.
+void expect_own_elements(const Variable& v, std::string_view who);
 
 /// The view with stride 0 wherever it has one element and `extents` has not; ranks are equal.
 /// `strides` is where the strides of the result live.

@@ -34,6 +34,11 @@ struct Stencil;
 
 namespace ops {
 
+/// The argument of Op::pullback(): cotangents of the outputs.
+using CotangentSpan = std::span<const Variable>;
+/// The argument of Op::infer_shapes(): extents of the inputs.
+using ExtentsSpan = std::span<const Extents>;
+
 // Texts of values, and values of texts. A text takes all that is left. Types of ops have such
 // functions where they are defined.
 std::string written(index_t value);

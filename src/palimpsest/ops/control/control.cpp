@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/control/control.hpp"
 
-#include <algorithm>
-
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/control/stop_gradient_op.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -65,7 +59,7 @@ AliasMap IfElse::view_map(const Apply&) const {
   return map;
 }
 
-std::vector<Extents> IfElse::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> IfElse::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   std::vector<Extents> result;
   for (std::size_t k = 0; k < n_; ++k) {
     // An extent that differs between the branches depends on the condition.
@@ -78,8 +72,7 @@ std::vector<Extents> IfElse::infer_shapes(const Apply&, std::span<const Extents>
   return result;
 }
 
-std::vector<Variable> IfElse::pullback(const Apply& apply,
-                                       std::span<const Variable> cotangents) const {
+std::vector<Variable> IfElse::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   // Zeros have the extents of the branch that they are the cotangent of.
   std::vector<Variable> given, no_then, no_else;
@@ -152,8 +145,7 @@ Apply AssertThat::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {inputs[0].type()});
 }
 
-std::vector<Variable> AssertThat::pullback(const Apply& apply,
-                                           std::span<const Variable> cotangents) const {
+std::vector<Variable> AssertThat::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   if (is_inexact(apply.input(0).dtype())) result[0] = cotangents[0];
   return result;

@@ -21,15 +21,13 @@ class IfElse final : public Declared<IfElse> {
 
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap view_map(const Apply&) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   bool can_fail() const override { return false; }
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::no : Linearity::complex;
   }
   bool is_linear_sum(const Apply&) const override { return true; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static std::string misfit(std::size_t n) { return n > 1000 ? "too many outputs" : ""; }
   static constexpr auto declaration() { return declare("IfElse", field("n", &IfElse::n_)); }
@@ -43,8 +41,7 @@ class AssertThat final : public Declared<AssertThat, PassThrough> {
  public:
   explicit AssertThat(std::string message) : message_(std::move(message)) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare("AssertThat", field("message", &AssertThat::message_));

@@ -59,8 +59,7 @@ Apply Breakpoint::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {inputs[0].type()});
 }
 
-std::vector<Variable> Breakpoint::pullback(const Apply&,
-                                           std::span<const Variable> cotangents) const {
+std::vector<Variable> Breakpoint::pullback(const Apply&, CotangentSpan cotangents) const {
   if (!cotangents[0].defined()) return {Variable()};
   const bool is_forward = direction_ == PassDirection::forward;
   return {breakpoint(cotangents[0], hook_,
@@ -95,7 +94,7 @@ Apply Sleep::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {inputs[0].type()});
 }
 
-std::vector<Variable> Sleep::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Sleep::pullback(const Apply&, CotangentSpan cotangents) const {
   return {cotangents[0]};
 }
 

@@ -17,8 +17,7 @@ class Breakpoint final : public Declared<Breakpoint, PassThrough> {
       : direction_(direction), hook_(std::move(hook)) {}
   Apply make_node(std::span<const Variable> inputs) const override;
   /// Calls the same hook, in the other direction.
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   double tolerance(const Apply&) const override { return 0; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
@@ -39,8 +38,7 @@ class Sleep final : public Declared<Sleep, PassThrough> {
  public:
   explicit Sleep(double seconds) : seconds_(seconds) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   double tolerance(const Apply&) const override { return 0; }
   void run(RunContext& context) const override;
   static std::string misfit(double seconds);

@@ -3,10 +3,8 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/log.hpp"
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/control/device_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 
@@ -17,8 +15,7 @@ Apply ToDevice::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {std::move(type)});
 }
 
-std::vector<Variable> ToDevice::pullback(const Apply& apply,
-                                         std::span<const Variable> cotangents) const {
+std::vector<Variable> ToDevice::pullback(const Apply& apply, CotangentSpan cotangents) const {
   if (!cotangents[0].defined()) return {Variable()};
   return {to_device(cotangents[0], apply.input(0).type().device)};
 }

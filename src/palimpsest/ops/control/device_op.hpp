@@ -13,12 +13,11 @@ class ToDevice final : public Declared<ToDevice> {
   explicit ToDevice(Device target) : target_(target) {}
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};
   }
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   double tolerance(const Apply&) const override { return 0; }
   void run(RunContext& context) const override;

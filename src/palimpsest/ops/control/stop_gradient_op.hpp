@@ -13,7 +13,7 @@ class StopGradient final : public Declared<StopGradient, ViewOp> {
   Extents result_extents(std::span<const index_t> in) const override { return in; }
   std::optional<Layout> layout_of(const Layout& in) const override { return in; }
   Linearity linear_in(const Apply&, int) const override { return Linearity::no; }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   static constexpr auto declaration() { return declare("StopGradient"); }

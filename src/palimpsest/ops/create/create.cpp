@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/create/create.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <complex>
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/create_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -68,8 +64,7 @@ Apply Alloc::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{value.dtype, std::move(shape), value.device}});
 }
 
-std::vector<Extents> Alloc::infer_shapes(const Apply& apply,
-                                         std::span<const Extents> inputs) const {
+std::vector<Extents> Alloc::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   Extents shape = evaluate(extents_, inputs, "alloc");
   const Extents& declared = apply.input(0).type().shape;
   const std::size_t n_new = shape.size() - declared.size();
@@ -85,8 +80,7 @@ std::vector<Extents> Alloc::infer_shapes(const Apply& apply,
   return {std::move(shape)};
 }
 
-std::vector<Variable> Alloc::pullback(const Apply& apply,
-                                      std::span<const Variable> cotangents) const {
+std::vector<Variable> Alloc::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   result[0] = unbroadcast_to(apply.input(0), cotangents[0]);
   return result;
@@ -196,7 +190,7 @@ Apply Generator::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{dtype_, evaluate(extents_, inputs, name()), device_}});
 }
 
-std::vector<Extents> Generator::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Generator::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {evaluate(extents_, inputs, name())};
 }
 

@@ -15,13 +15,12 @@ class Alloc final : public Declared<Alloc> {
   explicit Alloc(ExtentPrograms extents) : extents_(std::move(extents)) {}
   const ExtentPrograms& extents() const { return extents_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   bool is_cheap() const override { return true; }
   void run(RunContext& context) const override;
@@ -38,11 +37,11 @@ class AxisCount final : public Declared<AxisCount> {
   AxisCount(Axes axes, DType dtype) : axes_(std::move(axes)), dtype_(dtype) {}
   const Axes& axes() const { return axes_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override {
     return {Extents()};
   }
   bool uses_elements(const Apply&, int) const override { return false; }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   bool can_fail() const override { return false; }
@@ -60,11 +59,11 @@ class AxisCount final : public Declared<AxisCount> {
 class ShapeOf final : public Declared<ShapeOf> {
  public:
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {{static_cast<index_t>(inputs[0].size())}};
   }
   bool uses_elements(const Apply&, int) const override { return false; }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   bool can_fail() const override { return false; }
@@ -82,9 +81,9 @@ class Generator : public Op {
   Apply make_node(std::span<const Variable> inputs) const override;
   bool can_fail() const override { return false; }
   bool is_cheap() const override { return true; }
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   bool uses_elements(const Apply&, int) const override { return false; }
-  std::vector<Variable> pullback(const Apply& apply, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan) const override {
     return std::vector<Variable>(apply.input_count());
   }
 

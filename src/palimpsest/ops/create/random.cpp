@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/create/random.hpp"
 
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/random_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -86,7 +82,7 @@ Apply Random::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{dtype_, evaluate(extents_, inputs, name()), inputs[0].type().device}});
 }
 
-std::vector<Extents> Random::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Random::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   check_key_extents(inputs[0], name());
   return {evaluate(extents_, inputs, name())};
 }
@@ -120,8 +116,7 @@ Apply RandomIntegers::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{dtype_, evaluate(extents_, inputs, name()), inputs[0].type().device}});
 }
 
-std::vector<Extents> RandomIntegers::infer_shapes(const Apply&,
-                                                  std::span<const Extents> inputs) const {
+std::vector<Extents> RandomIntegers::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   check_key_extents(inputs[0], name());
   return {evaluate(extents_, inputs, name())};
 }
@@ -193,10 +188,7 @@ void SplitKey::run(RunContext& context) const {
 Apply NextKey::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 1, name());
   check_key(inputs[0], "next_key");
-  if (in_place_ && may_overlap_itself(inputs[0])) {
-    throw ValueError("[NextKeyInPlace] got " + inputs[0].str() +
-                     ", a broadcast view, expected an array that can be overwritten");
-  }
+  if (in_place_) expect_own_elements(inputs[0], "NextKeyInPlace");
   return node(inputs, {inputs[0].type()});
 }
 

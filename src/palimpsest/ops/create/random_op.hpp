@@ -16,10 +16,10 @@ class Random final : public Declared<Random> {
   Random(RandomKind kind, ExtentPrograms extents, DType dtype)
       : kind_(kind), extents_(std::move(extents)), dtype_(dtype) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
   bool can_fail() const override { return false; }
-  std::vector<Variable> pullback(const Apply& apply, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan) const override {
     return std::vector<Variable>(apply.input_count());
   }
   void run(RunContext& context) const override;
@@ -45,10 +45,10 @@ class RandomIntegers final : public Declared<RandomIntegers> {
   RandomIntegers(ExtentPrograms extents, DType dtype, bool checked)
       : extents_(std::move(extents)), dtype_(dtype), checked_(checked) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   bool uses_elements(const Apply&, int in) const override { return in < 3; }
   bool can_fail() const override { return !checked_; }
-  std::vector<Variable> pullback(const Apply& apply, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan) const override {
     return std::vector<Variable>(apply.input_count());
   }
   void run(RunContext& context) const override;
@@ -68,10 +68,8 @@ class SplitKey final : public Declared<SplitKey> {
  public:
   explicit SplitKey(index_t n, index_t first = 0) : n_(n), first_(first) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
-    return {{n_, 2}};
-  }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override { return {{n_, 2}}; }
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   bool can_fail() const override { return false; }
@@ -91,10 +89,10 @@ class NextKey final : public InPlaceTwin<NextKey> {
  public:
   explicit NextKey(bool in_place = false) : InPlaceTwin(in_place) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};
   }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   bool can_fail() const override { return false; }

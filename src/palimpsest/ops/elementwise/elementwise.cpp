@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 
-#include <algorithm>
 #include <cctype>
 
 #include "palimpsest/base/fork.hpp"
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -305,8 +303,7 @@ OpPtr Elementwise::pure() const {
   return std::make_shared<Elementwise>(*this, Overwrites());
 }
 
-std::vector<Extents> Elementwise::infer_shapes(const Apply& apply,
-                                               std::span<const Extents> inputs) const {
+std::vector<Extents> Elementwise::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   const auto n = static_cast<std::size_t>(program().n_inputs());
   Extents result = n > 0 ? inputs[0] : Extents();
   for (std::size_t k = 0; k < result.size(); ++k) {
@@ -387,8 +384,7 @@ bool Elementwise::is_linear_sum(const Apply&) const {
          shared_->scalar_op == ScalarOp::where || shared_->scalar_op == ScalarOp::make_complex;
 }
 
-std::vector<Variable> Elementwise::pullback(const Apply& apply,
-                                            std::span<const Variable> cotangents) const {
+std::vector<Variable> Elementwise::pullback(const Apply& apply, CotangentSpan cotangents) const {
   if (!shared_->scalar_op) {
     return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
       return unrolled(program(), inputs);

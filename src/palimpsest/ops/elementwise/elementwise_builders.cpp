@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -66,12 +66,10 @@ class Elementwise final : public Op, public WorksByRows {
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
                           const Overwrites& preferred) const;
   OpPtr pure() const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
   bool is_linear_sum(const Apply& apply) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   bool works_by_rows(const Apply&) const override { return true; }
   void run(RunContext& context) const override;
@@ -117,8 +115,7 @@ class ComplexPart final : public ViewOp {
   DType dtype_of_result(DType in) const override { return real_of(in); }
   std::optional<Layout> layout_of(const Layout& in) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
 
  private:
   bool imaginary_;
@@ -132,8 +129,7 @@ class ViewAsReal final : public Declared<ViewAsReal, ViewOp> {
   DType dtype_of_result(DType in) const override { return real_of(in); }
   std::optional<Layout> layout_of(const Layout& in) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() { return declare("ViewAsReal"); }
 };
 
@@ -145,8 +141,7 @@ class ViewAsComplex final : public Declared<ViewAsComplex, ViewOp> {
   DType dtype_of_result(DType in) const override { return complex_of(in); }
   std::optional<Layout> layout_of(const Layout& in) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::real; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("ViewAsComplex"); }
 };

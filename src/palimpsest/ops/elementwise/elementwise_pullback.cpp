@@ -3,13 +3,10 @@
 // Re<u, v> is w -> conj(f'(x)) w.
 #include <numbers>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/products/products.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {

@@ -4,11 +4,7 @@
 #include <array>
 
 #include "palimpsest/kernels/elementwise/computed_rows.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/transforms/stencil.hpp"
 
@@ -228,8 +224,7 @@ OpPtr ElementwiseSums::pure() const {
                                            filtered_);
 }
 
-std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply,
-                                                   std::span<const Extents> inputs) const {
+std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   std::vector<Extents> result = whole_->infer_shapes(apply, inputs);
   result.resize(n_arrays_);
   result.resize(n_arrays_ + sums_.size());
@@ -274,7 +269,7 @@ std::vector<Variable> ElementwiseSums::results_of(std::span<const Variable> made
 }
 
 std::vector<Variable> ElementwiseSums::pullback(const Apply& apply,
-                                                std::span<const Variable> cotangents) const {
+                                                CotangentSpan cotangents) const {
   return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
     return results_of(outputs_of_program(inputs));
   });

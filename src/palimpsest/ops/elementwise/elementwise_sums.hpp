@@ -50,13 +50,11 @@ class ElementwiseSums final : public Op {
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
                           const Elementwise::Overwrites& preferred) const;
   OpPtr pure() const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   /// All outputs of the program, and of these the arrays and the sums, as steps of their own.
   std::vector<Variable> outputs_of_program(std::span<const Variable> inputs) const;
   std::vector<Variable> results_of(std::span<const Variable> made) const;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 

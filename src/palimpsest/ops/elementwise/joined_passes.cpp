@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 
-#include <algorithm>
 #include <utility>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -213,8 +210,7 @@ OpPtr JoinedPasses::pure() const {
   return std::make_shared<JoinedPasses>(plain(first_), plain(second_), handed_, shape_);
 }
 
-std::vector<Extents> JoinedPasses::infer_shapes(const Apply& apply,
-                                                std::span<const Extents>) const {
+std::vector<Extents> JoinedPasses::infer_shapes(const Apply& apply, ExtentsSpan) const {
   std::vector<Extents> shapes;
   for (const Variable& v : apply.outputs()) shapes.push_back(v.type().shape);
   return shapes;
@@ -227,8 +223,7 @@ std::size_t JoinedPasses::scratch_bytes(const Apply&, std::span<const Layout>) c
       joined_passes_scratch_bytes(pass_of(*first_, one), pass_of(*second_, two), handed_));
 }
 
-std::vector<Variable> JoinedPasses::pullback(const Apply& apply,
-                                             std::span<const Variable> cotangents) const {
+std::vector<Variable> JoinedPasses::pullback(const Apply& apply, CotangentSpan cotangents) const {
   return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
     std::vector<Variable> read;
     for (const int i : inputs_of(false)) read.push_back(inputs[static_cast<std::size_t>(i)]);

@@ -45,11 +45,9 @@ class JoinedPasses final : public Op {
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed,
                           const Elementwise::Overwrites& preferred) const;
   OpPtr pure() const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 

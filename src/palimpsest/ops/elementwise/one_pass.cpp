@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/elementwise/one_pass.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/elementwise/elementwise_sums.hpp"
-#include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {

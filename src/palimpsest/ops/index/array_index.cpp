@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/index/array_index.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/kernels/arrays/index.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 void check_index_arrays(std::span<const Variable> indices, bool constant, std::string_view who) {

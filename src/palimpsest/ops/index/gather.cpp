@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "palimpsest/kernels/arrays/index.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/index/rows.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -44,8 +38,7 @@ Apply Gather::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, std::move(shape), common_device(inputs, "gather")}});
 }
 
-std::vector<Extents> Gather::infer_shapes(const Apply& apply,
-                                          std::span<const Extents> inputs) const {
+std::vector<Extents> Gather::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   const auto indices = apply.inputs().subspan(1);
   index_.check_constants(indices, inputs[0], "gather");
   return {index_.extents(inputs[0], inputs.subspan(1), indices, "gather")};
@@ -54,8 +47,7 @@ std::vector<Extents> Gather::infer_shapes(const Apply& apply,
 Linearity Gather::linear_in(const Apply& apply, int in) const { return linear_in_data(apply, in); }
 
 // One pass if the points are the last axes and their sizes are known.
-std::vector<Variable> Gather::pullback(const Apply& apply,
-                                       std::span<const Variable> cotangents) const {
+std::vector<Variable> Gather::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   const Variable& x = apply.input(0);
   if (!is_inexact(x.dtype())) return result;
@@ -148,8 +140,7 @@ Extents ScatterAdd::result_extents(std::span<const Extents> actual,
   return result;
 }
 
-std::vector<Extents> ScatterAdd::infer_shapes(const Apply& apply,
-                                              std::span<const Extents> inputs) const {
+std::vector<Extents> ScatterAdd::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   return {result_extents(inputs, apply.inputs())};
 }
 
@@ -157,8 +148,7 @@ Linearity ScatterAdd::linear_in(const Apply& apply, int in) const {
   return linear_in_data(apply, in);
 }
 
-std::vector<Variable> ScatterAdd::pullback(const Apply& apply,
-                                           std::span<const Variable> cotangents) const {
+std::vector<Variable> ScatterAdd::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   result[0] = gather(cotangents[0], apply.inputs().subspan(1));
   return result;

@@ -15,12 +15,10 @@ class Gather final : public Declared<Gather> {
   explicit Gather(ArrayIndex index) : index_(std::move(index)) {}
   const ArrayIndex& index() const { return index_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   bool can_fail() const override { return !index_.constant && !index_.wraps; }
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("Gather", field(&Gather::index_)); }
 
@@ -36,12 +34,10 @@ class ScatterAdd final : public Declared<ScatterAdd> {
       : sizes_(std::move(sizes)), constant_indices_(constant_indices) {}
   const Extents& sizes() const { return sizes_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   bool can_fail() const override { return !constant_indices_; }
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare("ScatterAdd", field("sizes", &ScatterAdd::sizes_),
@@ -74,13 +70,11 @@ class UpdateAt final : public InPlaceTwin<UpdateAt> {
   Apply make_node(std::span<const Variable> inputs) const override;
   IndexPairs tolerate_aliased(const Apply&) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   bool can_fail() const override { return !index_.constant && !index_.wraps; }
   Linearity linear_in(const Apply& apply, int in) const override;
   bool is_linear_sum(const Apply&) const override { return true; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare(

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/index/index.hpp"
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/create/shared_memory.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-// Checks that the value, of the region's rank, broadcasts to the region. Extents may be unknown.
-void check_value(std::span<const index_t> value, std::span<const index_t> declared,
-                 std::span<const index_t> region, const std::string& who) {
-  for (std::size_t k = 0; k < region.size(); ++k) {
-    if (declared[k] != 1) agreed_extent(value, region, k, who);
-  }
-}
 
 Variable update(UpdateSubtensor::Kind kind, const Variable& x, std::vector<Index> entries,
                 const Variable& value) {
@@ -39,9 +26,30 @@ Variable update(UpdateSubtensor::Kind kind, const Variable& x, std::vector<Index
 
 }  // namespace
 
+void check_value(std::span<const index_t> value, std::span<const index_t> declared,
+                 std::span<const index_t> region, const std::string& who) {
+  for (std::size_t k = 0; k < region.size(); ++k) {
+    if (declared[k] != 1) agreed_extent(value, region, k, who);
+  }
+}
+
+void check_update(std::span<const Variable> inputs, DType dtype, std::span<const index_t> region,
+                  bool in_place, const std::string& who) {
+  const TensorType &x = inputs[0].type(), &value = inputs[1].type();
+  if (x.dtype != dtype || value.dtype != dtype) {
+    throw DTypeError("[" + who + "] got " + x.str() + " and " + value.str() + ", expected " +
+                     std::string(name_of(dtype)));
+  }
+  if (value.rank() != region.size()) {
+    throw ShapeError("[" + who + "] number of axes of the value: got " + value.str() +
+                     ", expected " + std::to_string(region.size()));
+  }
+  check_value(value.shape, value.shape, region, who);
+  if (in_place) expect_own_elements(inputs[0], who);
+}
+
 // The adjoint puts the block back among zeros: one pass where it is a block, else two.
-std::vector<Variable> Subtensor::pullback(const Apply& apply,
-                                          std::span<const Variable> cotangents) const {
+std::vector<Variable> Subtensor::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable &x = apply.input(0), &w = cotangents[0];
   if (auto widths = index_.widths(x.type().shape)) {
     const Variable block = expand_dims(squeeze(w, index_.new_axes()), index_.dropped_axes());
@@ -92,22 +100,9 @@ OpPtr UpdateSubtensor::restored(std::string_view name, ParameterText& text) {
 
 Apply UpdateSubtensor::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 2, name());
-  const TensorType &x = inputs[0].type(), &value = inputs[1].type();
+  const TensorType& x = inputs[0].type();
   common_device(inputs, name());
-  if (x.dtype != dtype_ || value.dtype != dtype_) {
-    throw DTypeError("[" + name() + "] got " + x.str() + " and " + value.str() + ", expected " +
-                     std::string(name_of(dtype_)));
-  }
-  const Extents region = index_.extents(x.shape);
-  if (value.rank() != region.size()) {
-    throw ShapeError("[" + name() + "] number of axes of the value: got " + value.str() +
-                     ", expected " + std::to_string(region.size()));
-  }
-  check_value(value.shape, value.shape, region, name());
-  if (in_place_ && may_overlap_itself(inputs[0])) {
-    throw ValueError("[" + name() + "] got " + inputs[0].str() +
-                     ", a broadcast view, expected an array that can be overwritten");
-  }
+  check_update(inputs, dtype_, index_.extents(x.shape), in_place_, name());
   return node(inputs, {x});
 }
 
@@ -124,8 +119,7 @@ std::size_t UpdateSubtensor::scratch_bytes(const Apply&, std::span<const Layout>
   return buffered_ ? static_cast<std::size_t>(byte_count(inputs[1].extents, dtype_)) : 0;
 }
 
-std::vector<Extents> UpdateSubtensor::infer_shapes(const Apply& apply,
-                                                   std::span<const Extents> inputs) const {
+std::vector<Extents> UpdateSubtensor::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   check_value(inputs[1], apply.input(1).type().shape, index_.extents(inputs[0]), name());
   return {inputs[0]};
 }
@@ -135,7 +129,7 @@ Linearity UpdateSubtensor::linear_in(const Apply&, int) const {
 }
 
 std::vector<Variable> UpdateSubtensor::pullback(const Apply& apply,
-                                                std::span<const Variable> cotangents) const {
+                                                CotangentSpan cotangents) const {
   const Variable& w = cotangents[0];
   const Variable value = as_cotangent_of(apply.input(1), ops::index(w, index_.entries()));
   if (kind_ == Kind::increase) return {w, value};

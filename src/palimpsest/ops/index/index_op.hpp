@@ -43,6 +43,15 @@ inline std::string written(const BasicIndex& value) { return value.str(); }
 template <>
 BasicIndex read_value<BasicIndex>(ParameterText& text);
 
+/// ShapeError unless the value, of the rank of the region that it is written to, broadcasts to it.
+/// Extents may be unknown; `declared` are those of the value that the graph knows.
+void check_value(std::span<const index_t> value, std::span<const index_t> declared,
+                 std::span<const index_t> region, const std::string& who);
+/// The same for inputs x and value, both of this dtype; in place, x is checked too.
+/// Errors   DTypeError, ShapeError, ValueError naming `who`
+void check_update(std::span<const Variable> inputs, DType dtype, std::span<const index_t> region,
+                  bool in_place, const std::string& who);
+
 class Subtensor final : public Declared<Subtensor, ViewOp> {
  public:
   explicit Subtensor(BasicIndex index) : index_(std::move(index)) {}
@@ -50,8 +59,7 @@ class Subtensor final : public Declared<Subtensor, ViewOp> {
   Extents result_extents(std::span<const index_t> in) const override { return index_.extents(in); }
   std::optional<Layout> layout_of(const Layout& in) const override { return index_.layout(in); }
   Region region_of(std::span<const index_t> in) const override { return index_.region(in); }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() { return declare("Subtensor", field(&Subtensor::index_)); }
 
  private:
@@ -82,12 +90,10 @@ class UpdateSubtensor final : public InPlaceTwin<UpdateSubtensor, Op> {
   Region write_region(const Apply& apply, int) const override {
     return index_.region(apply.input(0).type().shape);
   }
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
   bool is_linear_sum(const Apply&) const override { return true; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 

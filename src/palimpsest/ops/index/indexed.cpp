@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indices that mix basic entries and arrays.
-#include <algorithm>
 
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest {
 namespace ops {

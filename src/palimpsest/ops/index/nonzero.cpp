@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -55,7 +52,7 @@ Apply Nonzero::make_node(std::span<const Variable> inputs) const {
   return node(inputs, std::vector<TensorType>(mask.rank(), {DType::int64, {kUnknown}, device}));
 }
 
-std::vector<Extents> Nonzero::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Nonzero::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   if (inputs.size() > 1) check(inputs[0], inputs[1]);
   return std::vector<Extents>(inputs[0].size(), Extents{kUnknown});
 }

@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing to points that are named by index arrays.
-#include <algorithm>
 #include <set>
 
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/arrays/index.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/create/shared_memory.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
-#include "palimpsest/ops/index/index.hpp"
+#include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/index/rows.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
-
-// Checks that the value, of the rank of the points, broadcasts to them.
-void check_values(std::span<const index_t> value, std::span<const index_t> declared,
-                  std::span<const index_t> points, const std::string& who) {
-  for (std::size_t k = 0; k < points.size(); ++k) {
-    if (declared[k] != 1) agreed_extent(value, points, k, who);
-  }
-}
 
 // True if constant index arrays name a point twice. Unknown sizes count as big: -1 is another point
 // than the last.
@@ -59,24 +45,12 @@ std::string_view UpdateAt::title() const {
 
 Apply UpdateAt::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, std::max<std::size_t>(inputs.size(), 3), name());
-  const TensorType &x = inputs[0].type(), &value = inputs[1].type();
+  const TensorType& x = inputs[0].type();
   const auto indices = inputs.subspan(2);
   common_device(inputs, name());
   index_.check(inputs[0], indices, name());
-  if (x.dtype != dtype_ || value.dtype != dtype_) {
-    throw DTypeError("[" + name() + "] got " + x.str() + " and " + value.str() + ", expected " +
-                     std::string(name_of(dtype_)));
-  }
-  const Extents points = index_.extents(x.shape, shapes_of(indices), indices, name());
-  if (value.rank() != points.size()) {
-    throw ShapeError("[" + name() + "] number of axes of the value: got " + value.str() +
-                     ", expected " + std::to_string(points.size()));
-  }
-  check_values(value.shape, value.shape, points, name());
-  if (in_place_ && may_overlap_itself(inputs[0])) {
-    throw ValueError("[" + name() + "] got " + inputs[0].str() +
-                     ", a broadcast view, expected an array that can be overwritten");
-  }
+  check_update(inputs, dtype_, index_.extents(x.shape, shapes_of(indices), indices, name()),
+               in_place_, name());
   return node(inputs, {x});
 }
 
@@ -93,12 +67,11 @@ std::size_t UpdateAt::scratch_bytes(const Apply&, std::span<const Layout> inputs
   return buffered_ ? static_cast<std::size_t>(byte_count(inputs[1].extents, dtype_)) : 0;
 }
 
-std::vector<Extents> UpdateAt::infer_shapes(const Apply& apply,
-                                            std::span<const Extents> inputs) const {
+std::vector<Extents> UpdateAt::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   const auto indices = apply.inputs().subspan(2);
   index_.check_constants(indices, inputs[0], name());
   const Extents points = index_.extents(inputs[0], inputs.subspan(2), indices, name());
-  check_values(inputs[1], apply.input(1).type().shape, points, name());
+  check_value(inputs[1], apply.input(1).type().shape, points, name());
   return {inputs[0]};
 }
 
@@ -136,8 +109,7 @@ Variable UpdateAt::winners(const Apply& apply) const {
   return expand_dims(result, behind);
 }
 
-std::vector<Variable> UpdateAt::pullback(const Apply& apply,
-                                         std::span<const Variable> cotangents) const {
+std::vector<Variable> UpdateAt::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable& w = cotangents[0];
   const auto indices = apply.inputs().subspan(2);
   std::vector<Variable> inputs{w}, result(apply.input_count());

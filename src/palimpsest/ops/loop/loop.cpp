@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/loop/loop.hpp"
 
-#include <algorithm>
 #include <unordered_set>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {

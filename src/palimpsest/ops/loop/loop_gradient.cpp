@@ -3,15 +3,10 @@
 // cotangents of the values made by forward steps that are still to be undone. With s steps back,
 // carried[k][i] is the contribution of later steps to the value that state k had i steps before the
 // one being undone.
-#include <algorithm>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -386,8 +381,7 @@ class ForwardLoop {
 
 }  // namespace
 
-std::vector<Variable> Loop::pullback(const Apply& apply,
-                                     std::span<const Variable> cotangents) const {
+std::vector<Variable> Loop::pullback(const Apply& apply, CotangentSpan cotangents) const {
   return ReverseLoop(*this, apply, cotangents).cotangents_of_inputs(apply);
 }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/loop/loop_op.hpp"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "palimpsest/graph/function_graph.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -382,7 +380,7 @@ bool Loop::has_run_time_extents(std::span<const Extents> inputs) const {
   return (parts_.is_open() && has_rows) || !has_known_body(inputs);
 }
 
-std::vector<Extents> Loop::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Loop::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   const std::optional<index_t> n = n_steps(inputs);
   check_lengths(inputs, n);
   const std::vector<Extents> of_body = body_extents(inputs).of_results;

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "palimpsest/graph/op.hpp"
 #include "palimpsest/ops/loop/extents.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest {
 class FunctionGraph;
@@ -107,13 +107,11 @@ class Loop final : public Op {
   IndexPairs tolerate_aliased(const Apply& apply) const override;
   OpPtr inplace_on_inputs(const Apply& apply, const std::set<int>& allowed) const override;
   OpPtr pure() const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::span<const Variable> inner_results() const override { return body_outputs_; }
   bool uses_elements(const Apply&, int in) const override;
   bool can_fail() const override { return can_fail_; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   std::vector<Variable> pushforward(const Apply& apply,
                                     std::span<const Variable> tangents) const override;
   void run(RunContext& context) const override;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -25,7 +23,7 @@ Apply RunTimeExtent::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{DType::bool_, {kUnknown}, n.device}});
 }
 
-std::vector<Extents> RunTimeExtent::infer_shapes(const Apply&, std::span<const Extents>) const {
+std::vector<Extents> RunTimeExtent::infer_shapes(const Apply&, ExtentsSpan) const {
   return {{kUnknown}};
 }
 

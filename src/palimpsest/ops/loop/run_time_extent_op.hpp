@@ -15,12 +15,11 @@ namespace palimpsest::ops {
 class RunTimeExtent final : public Declared<RunTimeExtent, MeasuredOp> {
  public:
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::vector<Extents> measured_shapes(const Apply& apply,
                                        std::span<const ConstView> inputs) const override;
   bool has_values() const override { return false; }
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   void run(RunContext& context) const override;
@@ -37,8 +36,7 @@ class Nonzero final : public Declared<Nonzero, MeasuredOp> {
  public:
   explicit Nonzero(std::size_t axis = 0) : axis_(axis) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::vector<Extents> measured_shapes(const Apply& apply,
                                        std::span<const ConstView> inputs) const override;
   bool uses_elements(const Apply&, int in) const override { return in == 0; }

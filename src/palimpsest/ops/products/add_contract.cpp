@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products that are added to an array.
-#include <algorithm>
-#include <complex>
 
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/shared_memory.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
-#include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
 
 namespace palimpsest::ops {
 namespace {
 
 using Labels = SmallVector<int, 8>;
-
-bool has(const Labels& labels, int label) {
-  return std::find(labels.begin(), labels.end(), label) != labels.end();
-}
 
 bool is_zero(const ConstView& number) {
   return visit_inexact(number.dtype, "gemm", [&](auto tag) {
@@ -160,17 +149,13 @@ Apply AddContract::make_node(std::span<const Variable> inputs) const {
     throw ValueError("[" + name() + "] " + inputs[0].str() +
                      " is overwritten while a factor shows its memory. Try a copy");
   }
-  if (in_place_ && may_overlap_itself(inputs[0])) {
-    throw ValueError("[" + name() + "] got " + inputs[0].str() +
-                     ", a broadcast view, expected an array that can be overwritten");
-  }
+  if (in_place_) expect_own_elements(inputs[0], name());
   return node(inputs, {type});
 }
 
 bool AddContract::can_overwrite(const Apply& apply) const { return !is_factor(apply.inputs()); }
 
-std::vector<Extents> AddContract::infer_shapes(const Apply&,
-                                               std::span<const Extents> inputs) const {
+std::vector<Extents> AddContract::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {agreed_extents(inputs[0], inputs[2], inputs[3])};
 }
 
@@ -190,8 +175,7 @@ std::size_t AddContract::scratch_bytes(const Apply&, std::span<const Layout> inp
   return result;
 }
 
-std::vector<Variable> AddContract::pullback(const Apply& apply,
-                                            std::span<const Variable> cotangents) const {
+std::vector<Variable> AddContract::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable &z = apply.input(0), &alpha = apply.input(1), &x = apply.input(2),
                  &y = apply.input(3), &beta = apply.input(4), &w = cotangents[0];
   const Variable product =

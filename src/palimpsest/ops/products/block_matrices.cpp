@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/products/block_matrices.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/base/small_vector.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/block_matrices_op.hpp"
 
 namespace palimpsest::ops {
@@ -53,8 +50,7 @@ Apply SoftenSingularValues::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, infer_shapes({}, shapes)[0], x.device}});
 }
 
-std::vector<Extents> SoftenSingularValues::infer_shapes(const Apply&,
-                                                        std::span<const Extents> inputs) const {
+std::vector<Extents> SoftenSingularValues::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   const Extents &x = inputs[0], &threshold = inputs[1], &shift = inputs[2];
   bool fits = threshold.size() == x.size();
   for (std::size_t k = 0; fits && k < x.size(); ++k) {
@@ -94,8 +90,7 @@ Apply NuclearNorms::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{real_of(x.dtype), infer_shapes({}, {&x.shape, 1})[0], x.device}});
 }
 
-std::vector<Extents> NuclearNorms::infer_shapes(const Apply&,
-                                                std::span<const Extents> inputs) const {
+std::vector<Extents> NuclearNorms::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   Extents result = inputs[0];
   for (std::size_t k = 0; k < result.size(); ++k) {
     if (axes_[k] != kMatrixBatch) result[k] = 1;

@@ -15,7 +15,7 @@ class SoftenSingularValues final : public InPlaceTwin<SoftenSingularValues> {
       : InPlaceTwin(in_place), axes_(std::move(axes)) {}
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
@@ -32,7 +32,7 @@ class NuclearNorms final : public Declared<NuclearNorms> {
   explicit NuclearNorms(Extents axes) : axes_(std::move(axes)) {}
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {

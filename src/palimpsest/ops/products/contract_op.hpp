@@ -18,12 +18,10 @@ class Contract final : public Declared<Contract>, public RoundsByLayout {
   const Contraction& contraction() const { return contraction_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
@@ -51,11 +49,9 @@ class AddContract final : public InPlaceTwin<AddContract, Op>, public RoundsByLa
   std::string name() const override;
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
@@ -74,11 +70,10 @@ class AddContract final : public InPlaceTwin<AddContract, Op>, public RoundsByLa
 class Norm2 final : public Declared<Norm2>, public RoundsByLayout {
  public:
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override {
     return {Extents()};
   }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("Norm2"); }
@@ -92,8 +87,7 @@ class Diagonal final : public Declared<Diagonal, ViewOp> {
       : offset_(offset), row_axis_(row_axis), column_axis_(column_axis) {}
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() {
     return declare("Diagonal", field("offset", &Diagonal::offset_),
                    axis_field("row", &Diagonal::row_axis_),
@@ -111,13 +105,12 @@ class DiagonalInto final : public Declared<DiagonalInto> {
   DiagonalInto(index_t offset, std::size_t row_axis, std::size_t column_axis)
       : offset_(offset), row_axis_(row_axis), column_axis_(column_axis) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {

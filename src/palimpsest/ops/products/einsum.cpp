@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products that are written as contractions of labelled arrays.
-#include <algorithm>
 #include <cctype>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -17,10 +12,6 @@ using Labels = std::vector<int>;
 // Letters are the labels 0 .. 51; the axes of `...` have those from kEllipsis on, counted from the
 // last one, so that arrays of different ranks are aligned from the right.
 constexpr int kEllipsis = 52;
-
-bool has(const Labels& labels, int label) {
-  return std::find(labels.begin(), labels.end(), label) != labels.end();
-}
 
 struct Labelled {
   Variable array;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/products/products.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/kernels/reduce/reduce.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -19,7 +14,6 @@ using Labels = SmallVector<int, 8>;
 std::size_t position(const Labels& labels, int label) {
   return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
 }
-bool has(const Labels& labels, int label) { return position(labels, label) < labels.size(); }
 
 // `ab,bc->ac`; labels beyond the alphabet as numbers in brackets.
 std::string formula_of(const Contraction& c) {
@@ -135,7 +129,7 @@ Apply Contract::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{a.dtype, result_extents(a.shape, b.shape), device}});
 }
 
-std::vector<Extents> Contract::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Contract::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {result_extents(inputs[0], inputs[1])};
 }
 
@@ -174,8 +168,7 @@ Variable Contract::cotangent_of(const Contraction& c, const Variable& x, const V
   return missing.empty() ? inner : broadcast_like(expand_dims(inner, missing), x);
 }
 
-std::vector<Variable> Contract::pullback(const Apply& apply,
-                                         std::span<const Variable> cotangents) const {
+std::vector<Variable> Contract::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable &a = apply.input(0), &b = apply.input(1), &w = cotangents[0];
   if (!is_inexact(a.dtype())) return {Variable(), Variable()};
   return {cotangent_of(contraction_, a, b, w, true), cotangent_of(contraction_, b, a, w, false)};
@@ -193,8 +186,7 @@ Apply Norm2::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{dtype, Extents(), type.device}});
 }
 
-std::vector<Variable> Norm2::pullback(const Apply& apply,
-                                      std::span<const Variable> cotangents) const {
+std::vector<Variable> Norm2::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable& x = apply.input(0);
   if (!is_inexact(x.dtype())) return {Variable()};
   return {x * (cotangents[0] * 2)};

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "palimpsest/kernels/arrays/csr.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/sparse_op.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -54,8 +47,7 @@ Apply SparseProduct::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, infer_shapes({}, shapes)[0], common_device(inputs, name())}});
 }
 
-std::vector<Extents> SparseProduct::infer_shapes(const Apply&,
-                                                 std::span<const Extents> inputs) const {
+std::vector<Extents> SparseProduct::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   const index_t n = inputs[kValues][0], start = inputs[kStart][0];
   const index_t rows = start == kUnknown ? kUnknown : start - 1;
   if (!may_be(n, inputs[kColumn][0]) || start == 0) {
@@ -80,8 +72,7 @@ Linearity SparseProduct::linear_in(const Apply& apply, int in) const {
   return adjoint_ ? Linearity::conjugate : Linearity::complex;
 }
 
-std::vector<Variable> SparseProduct::pullback(const Apply& apply,
-                                              std::span<const Variable> cotangents) const {
+std::vector<Variable> SparseProduct::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable &values = apply.input(kValues), &start = apply.input(kStart),
                  &x = apply.input(kVector), &w = cotangents[0];
   std::vector<Variable> result(4);

@@ -13,10 +13,9 @@ class SparseProduct final : public Declared<SparseProduct> {
  public:
   SparseProduct(index_t columns, bool adjoint) : columns_(columns), adjoint_(adjoint) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return true; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/products/svd.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/kernels/arrays/singular_vectors.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/svd_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 
@@ -24,7 +19,7 @@ Apply Svd::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{a.dtype, infer_shapes({}, {&a.shape, 1})[0], a.device}});
 }
 
-std::vector<Extents> Svd::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Svd::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   Extents result = inputs[0];
   const std::size_t rank = result.size();
   const index_t rows = result[rank - 2], columns = result[rank - 1];

@@ -11,7 +11,7 @@ namespace palimpsest::ops {
 class Svd final : public Declared<Svd> {
  public:
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("Svd"); }

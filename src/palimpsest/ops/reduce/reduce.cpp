@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/reduce/reduce.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <limits>
 #include <numeric>
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/kernels/reduce/arg_reduce.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -75,7 +69,7 @@ Apply Reduce::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{result_dtype(op_, type.dtype), result_extents(type.shape), type.device}});
 }
 
-std::vector<Extents> Reduce::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Reduce::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {result_extents(inputs[0])};
 }
 
@@ -84,8 +78,7 @@ Linearity Reduce::linear_in(const Apply& apply, int) const {
   return linear ? Linearity::complex : Linearity::no;
 }
 
-std::vector<Variable> Reduce::pullback(const Apply& apply,
-                                       std::span<const Variable> cotangents) const {
+std::vector<Variable> Reduce::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable& x = apply.input(0);
   if (!is_inexact(x.dtype()) || op_ == ReduceOp::any || op_ == ReduceOp::all) return {Variable()};
   const Variable w = broadcast_like(expand_dims(cotangents[0], axes_), x);
@@ -157,13 +150,11 @@ Apply FusedReduce::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {reduce_->make_node({&computed, 1}).output(0).type()});
 }
 
-std::vector<Extents> FusedReduce::infer_shapes(const Apply& apply,
-                                               std::span<const Extents> inputs) const {
+std::vector<Extents> FusedReduce::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   return reduce_->infer_shapes(apply, elementwise_->infer_shapes(apply, inputs));
 }
 
-std::vector<Variable> FusedReduce::pullback(const Apply& apply,
-                                            std::span<const Variable> cotangents) const {
+std::vector<Variable> FusedReduce::pullback(const Apply& apply, CotangentSpan cotangents) const {
   return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
     const Variable computed = unrolled(elementwise_->program(), inputs)[0];
     return reduce_->make_node({&computed, 1}).outputs();
@@ -198,7 +189,7 @@ Apply ArgReduce::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{DType::int64, without_axes(type.shape, axes_, true, name()), type.device}});
 }
 
-std::vector<Extents> ArgReduce::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> ArgReduce::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {without_axes(inputs[0], axes_, true, name())};
 }
 

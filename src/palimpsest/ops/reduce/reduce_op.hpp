@@ -27,11 +27,9 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout, public Work
   bool runs_on_none(std::span<const index_t> extents, const MutableView& out) const;
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   /// If the axes are the last ones.
   bool works_by_rows(const Apply& apply) const override;
@@ -66,10 +64,8 @@ class FusedReduce final : public Op, public WorksByRows {
   std::string name() const override { return "Fused" + reduce_->name(); }
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   bool works_by_rows(const Apply& apply) const override { return reduce_->works_by_rows(apply); }
   void run(RunContext& context) const override;
@@ -86,9 +82,8 @@ class ArgReduce final : public Declared<ArgReduce> {
   /// max or min; axes sorted, counted from the front.
   ArgReduce(ReduceOp op, Axes axes) : op_(op), axes_(std::move(axes)) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
-  std::vector<Variable> pullback(const Apply&, std::span<const Variable>) const override {
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
+  std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {
     return {Variable()};
   }
   bool can_fail() const override { return false; }
@@ -114,12 +109,11 @@ class Scan final : public InPlaceTwin<Scan> {
   Scan(ReduceOp op, std::size_t axis, bool in_place = false)
       : InPlaceTwin(in_place), op_(op), axis_(axis) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};
   }
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {

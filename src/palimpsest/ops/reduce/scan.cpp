@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/kernels/reduce/scan.hpp"
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -53,8 +49,7 @@ Linearity Scan::linear_in(const Apply& apply, int) const {
   return linear ? Linearity::complex : Linearity::no;
 }
 
-std::vector<Variable> Scan::pullback(const Apply& apply,
-                                     std::span<const Variable> cotangents) const {
+std::vector<Variable> Scan::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable &x = apply.input(0), &w = cotangents[0];
   const auto axis = static_cast<index_t>(axis_);
   if (!is_inexact(x.dtype())) return {Variable()};

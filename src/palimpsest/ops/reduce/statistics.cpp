@@ -2,15 +2,11 @@
 // Reductions that are composed of others.
 #include <cmath>
 
-#include "palimpsest/ops/common.hpp"
 #include "palimpsest/ops/create/create_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/gradient.hpp"
-#include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/shape/blocks.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/kernels/arrays/blocks.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/blocks_op.hpp"
 
 namespace palimpsest {
@@ -58,7 +55,7 @@ Apply Blocks::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, infer_shapes({}, {&x.shape, 1})[0], x.device}});
 }
 
-std::vector<Extents> Blocks::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Blocks::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   const Extents from = adjoint_ ? blocked() : image_, to = adjoint_ ? image_ : blocked();
   const std::span<const index_t> x = inputs[0];
   const auto fits = [](index_t a, index_t b) { return a == b || a == kUnknown; };
@@ -72,7 +69,7 @@ std::vector<Extents> Blocks::infer_shapes(const Apply&, std::span<const Extents>
   return {std::move(result)};
 }
 
-std::vector<Variable> Blocks::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Blocks::pullback(const Apply&, CotangentSpan cotangents) const {
   const auto transposed = std::make_shared<Blocks>(image_, block_, stride_, !adjoint_);
   return {transposed->make_node(cotangents.first(1)).output(0)};
 }

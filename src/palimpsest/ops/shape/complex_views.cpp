@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views between complex arrays and their parts.
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 
@@ -26,8 +22,7 @@ std::optional<Layout> ComplexPart::layout_of(const Layout& in) const {
   return result;
 }
 
-std::vector<Variable> ComplexPart::pullback(const Apply&,
-                                            std::span<const Variable> cotangents) const {
+std::vector<Variable> ComplexPart::pullback(const Apply&, CotangentSpan cotangents) const {
   const Variable& w = cotangents[0];
   const Variable zero =
       with_rank(constant(Tensor::zeros({}, w.dtype(), w.type().device)), w.rank());
@@ -61,8 +56,7 @@ std::optional<Layout> ViewAsReal::layout_of(const Layout& in) const {
   return result;
 }
 
-std::vector<Variable> ViewAsReal::pullback(const Apply&,
-                                           std::span<const Variable> cotangents) const {
+std::vector<Variable> ViewAsReal::pullback(const Apply&, CotangentSpan cotangents) const {
   return {view_as_complex(cotangents[0])};
 }
 
@@ -96,8 +90,7 @@ std::optional<Layout> ViewAsComplex::layout_of(const Layout& in) const {
   return result;
 }
 
-std::vector<Variable> ViewAsComplex::pullback(const Apply&,
-                                              std::span<const Variable> cotangents) const {
+std::vector<Variable> ViewAsComplex::pullback(const Apply&, CotangentSpan cotangents) const {
   return {view_as_real(cotangents[0])};
 }
 

@@ -14,8 +14,7 @@ class Contiguous final : public Declared<Contiguous, ViewOp> {
   std::optional<Layout> layout_of(const Layout& in) const override {
     return in.is_dense() ? std::optional(in) : std::nullopt;
   }
-  std::vector<Variable> pullback(const Apply&,
-                                 std::span<const Variable> cotangents) const override {
+  std::vector<Variable> pullback(const Apply&, CotangentSpan cotangents) const override {
     return {cotangents[0]};
   }
   void run(RunContext& context) const override;

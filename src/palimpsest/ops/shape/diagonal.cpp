@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
-#include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
 
 namespace palimpsest::ops {
 
@@ -41,8 +36,7 @@ std::optional<Layout> Diagonal::layout_of(const Layout& in) const {
   return result;
 }
 
-std::vector<Variable> Diagonal::pullback(const Apply& apply,
-                                         std::span<const Variable> cotangents) const {
+std::vector<Variable> Diagonal::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable inputs[] = {cotangents[0], apply.input(0)};
   return {std::make_shared<DiagonalInto>(offset_, row_axis_, column_axis_)
               ->make_node(inputs)
@@ -61,15 +55,13 @@ Apply DiagonalInto::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{w.dtype, x.shape, common_device(inputs, name())}});
 }
 
-std::vector<Extents> DiagonalInto::infer_shapes(const Apply&,
-                                                std::span<const Extents> inputs) const {
+std::vector<Extents> DiagonalInto::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   const Extents expected = Diagonal(offset_, row_axis_, column_axis_).result_extents(inputs[1]);
   for (std::size_t k = 0; k < expected.size(); ++k) agreed_extent(inputs[0], expected, k, name());
   return {inputs[1]};
 }
 
-std::vector<Variable> DiagonalInto::pullback(const Apply&,
-                                             std::span<const Variable> cotangents) const {
+std::vector<Variable> DiagonalInto::pullback(const Apply&, CotangentSpan cotangents) const {
   return {std::make_shared<Diagonal>(offset_, row_axis_, column_axis_)
               ->make_node({&cotangents[0], 1})
               .output(0),

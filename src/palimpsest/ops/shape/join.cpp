@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays out of several, and several out of one.
-#include <algorithm>
 
 #include "palimpsest/kernels/arrays/copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 
@@ -54,7 +48,7 @@ Apply Join::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {std::move(type)});
 }
 
-std::vector<Extents> Join::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Join::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   Extents result = inputs[0];
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     for (std::size_t k = 0; k < result.size(); ++k) {
@@ -66,8 +60,7 @@ std::vector<Extents> Join::infer_shapes(const Apply&, std::span<const Extents> i
 }
 
 // Slices where all extents are known.
-std::vector<Variable> Join::pullback(const Apply& apply,
-                                     std::span<const Variable> cotangents) const {
+std::vector<Variable> Join::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> inputs(apply.inputs().begin(), apply.inputs().end());
   const bool known = std::all_of(inputs.begin(), inputs.end(), [&](const Variable& part) {
     return part.type().shape[axis_] != kUnknown;
@@ -143,12 +136,11 @@ Apply PartOf::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {std::move(type)});
 }
 
-std::vector<Extents> PartOf::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> PartOf::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {inputs[position_ + 1]};
 }
 
-std::vector<Variable> PartOf::pullback(const Apply& apply,
-                                       std::span<const Variable> cotangents) const {
+std::vector<Variable> PartOf::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count()), parts;
   for (std::size_t i = 1; i < apply.input_count(); ++i) {
     parts.push_back(i == position_ + 1 ? cotangents[0]

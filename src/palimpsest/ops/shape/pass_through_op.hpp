@@ -2,7 +2,7 @@
 // Internal.
 #pragma once
 
-#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -15,7 +15,7 @@ class PassThrough : public Op {
   std::optional<Layout> view_layout(const Apply&, int, const Layout& in) const override {
     return in;
   }
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};
   }
   Linearity linear_in(const Apply&, int in) const override {

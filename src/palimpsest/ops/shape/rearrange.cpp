@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 
 #include "palimpsest/kernels/arrays/pad.hpp"
 #include "palimpsest/kernels/arrays/roll.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -47,11 +42,11 @@ Apply Pad::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{type.dtype, result_extents(type.shape), type.device}});
 }
 
-std::vector<Extents> Pad::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Pad::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {result_extents(inputs[0])};
 }
 
-std::vector<Variable> Pad::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Pad::pullback(const Apply&, CotangentSpan cotangents) const {
   std::vector<Index> inner;
   for (std::size_t k = 0; k < before_.size(); ++k) {
     if (after_[k] == 0) {
@@ -142,7 +137,7 @@ Apply PadAround::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{type.dtype, result_extents(type.shape), type.device}});
 }
 
-std::vector<Extents> PadAround::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> PadAround::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {result_extents(inputs[0])};
 }
 
@@ -150,8 +145,7 @@ std::size_t PadAround::scratch_bytes(const Apply&, std::span<const Layout> input
   return adjoint_ ? static_cast<std::size_t>(byte_count(inputs[0].extents, dtype_)) : 0;
 }
 
-std::vector<Variable> PadAround::pullback(const Apply&,
-                                          std::span<const Variable> cotangents) const {
+std::vector<Variable> PadAround::pullback(const Apply&, CotangentSpan cotangents) const {
   if (!is_inexact(dtype_)) return {Variable()};
   return {std::make_shared<PadAround>(before_, after_, rule_, dtype_, !adjoint_)
               ->make_node({&cotangents[0], 1})
@@ -228,7 +222,7 @@ Apply Roll::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {inputs[0].type()});
 }
 
-std::vector<Variable> Roll::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Roll::pullback(const Apply&, CotangentSpan cotangents) const {
   AxisRolls back = rolls_;
   for (AxisRoll& roll : back) {
     roll.shift = checked_multiply(roll.shift, -1);

@@ -22,13 +22,11 @@ class Pad final : public Declared<Pad> {
   double value() const { return value_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int) const override {
     return value_ == 0 ? Linearity::complex : Linearity::no;
   }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
@@ -48,14 +46,12 @@ class PadAround final : public Declared<PadAround> {
  public:
   PadAround(Extents before, Extents after, PadRule rule, DType dtype, bool adjoint = false);
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   Linearity linear_in(const Apply&, int) const override {
     return is_inexact(dtype_) ? Linearity::complex : Linearity::no;
   }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
@@ -103,12 +99,11 @@ class Roll final : public Declared<Roll> {
   const AxisRolls& rolls() const { return rolls_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};
   }
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("Roll", field(&Roll::rolls_)); }
@@ -125,14 +120,12 @@ class PartOf final : public Declared<PartOf> {
  public:
   PartOf(std::size_t axis, std::size_t position) : axis_(axis), position_(position) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
@@ -151,12 +144,10 @@ class Join final : public Declared<Join> {
   std::size_t axis() const { return axis_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   bool is_linear_sum(const Apply&) const override { return true; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("Join", axis_field("axis", &Join::axis_)); }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other extents, the same elements in row-major order.
-#include <algorithm>
 
 #include "palimpsest/kernels/arrays/copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -104,8 +101,7 @@ std::optional<Layout> Reshape::layout_of(const Layout& in) const {
   return with(in, std::move(extents), std::move(strides));
 }
 
-std::vector<Variable> Reshape::pullback(const Apply& apply,
-                                        std::span<const Variable> cotangents) const {
+std::vector<Variable> Reshape::pullback(const Apply& apply, CotangentSpan cotangents) const {
   return {reshape_like(cotangents[0], apply.input(0))};
 }
 
@@ -117,12 +113,11 @@ Apply ReshapeTo::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, reshaped(shape_, shapes_of(inputs)), x.device}});
 }
 
-std::vector<Extents> ReshapeTo::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> ReshapeTo::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {reshaped(shape_, inputs)};
 }
 
-std::vector<Variable> ReshapeTo::pullback(const Apply& apply,
-                                          std::span<const Variable> cotangents) const {
+std::vector<Variable> ReshapeTo::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   result[0] = reshape_like(cotangents[0], apply.input(0));
   return result;

@@ -16,8 +16,7 @@ class Reshape final : public Declared<Reshape, ViewOp> {
   const ExtentPrograms& shape() const { return shape_; }
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare("Reshape", field("shape", &Reshape::shape_));
@@ -33,13 +32,12 @@ class ReshapeTo final : public Declared<ReshapeTo> {
  public:
   explicit ReshapeTo(ExtentPrograms shape) : shape_(std::move(shape)) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("ReshapeTo", field(&ReshapeTo::shape_)); }
@@ -56,8 +54,7 @@ class Transpose final : public Declared<Transpose, ViewOp> {
   const Axes& order() const { return order_; }
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() {
     return declare("Transpose", field("order", &Transpose::order_));
   }
@@ -73,8 +70,7 @@ class ExpandDims final : public Declared<ExpandDims, ViewOp> {
   const Axes& axes() const { return axes_; }
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() {
     return declare("ExpandDims", axes_field(&ExpandDims::axes_));
   }
@@ -90,8 +86,7 @@ class Squeeze final : public Declared<Squeeze, ViewOp> {
   const Axes& axes() const { return axes_; }
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() { return declare("Squeeze", axes_field(&Squeeze::axes_)); }
 
  private:
@@ -105,11 +100,9 @@ class BroadcastTo final : public Declared<BroadcastTo, ViewOp> {
   explicit BroadcastTo(Extents shape) : shape_(std::move(shape)) {}
   const Extents& shape() const { return shape_; }
   Extents result_extents(std::span<const index_t> in) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() {
     return declare("BroadcastTo", field("shape", &BroadcastTo::shape_));
   }
@@ -125,14 +118,12 @@ class BroadcastLike final : public Declared<BroadcastLike> {
   Apply make_node(std::span<const Variable> inputs) const override;
   AliasMap view_map(const Apply& apply) const override;
   std::optional<Layout> view_layout(const Apply& apply, int out, const Layout& in) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() { return declare("BroadcastLike"); }
@@ -145,8 +136,7 @@ class SpecifyShape final : public Declared<SpecifyShape, ViewOp> {
   const Extents& shape() const { return shape_; }
   Extents result_extents(std::span<const index_t> in) const override;
   std::optional<Layout> layout_of(const Layout& in) const override { return in; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() {
     return declare("SpecifyShape", field("shape", &SpecifyShape::shape_));
   }
@@ -162,8 +152,7 @@ class Flip final : public Declared<Flip, ViewOp> {
   const Axes& axes() const { return axes_; }
   Extents result_extents(std::span<const index_t> in) const override { return in; }
   std::optional<Layout> layout_of(const Layout& in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   static constexpr auto declaration() { return declare("Flip", axes_field(&Flip::axes_)); }
 
  private:

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/shape/shape_ops.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "palimpsest/kernels/arrays/copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 
 namespace palimpsest::ops {
@@ -66,8 +63,7 @@ Region Transpose::region_of(std::span<const index_t> in) const {
   return Region::box(std::move(axes), static_cast<int>(in.size()));
 }
 
-std::vector<Variable> Transpose::pullback(const Apply&,
-                                          std::span<const Variable> cotangents) const {
+std::vector<Variable> Transpose::pullback(const Apply&, CotangentSpan cotangents) const {
   Axes inverse(order_.size());
   for (std::size_t k = 0; k < order_.size(); ++k) {
     inverse[static_cast<std::size_t>(order_[k])] = static_cast<index_t>(k);
@@ -152,8 +148,7 @@ std::optional<Layout> ExpandDims::layout_of(const Layout& in) const {
   return with(in, result_extents(in.extents), std::move(strides));
 }
 
-std::vector<Variable> ExpandDims::pullback(const Apply&,
-                                           std::span<const Variable> cotangents) const {
+std::vector<Variable> ExpandDims::pullback(const Apply&, CotangentSpan cotangents) const {
   return {squeeze(cotangents[0], axes_)};
 }
 
@@ -185,7 +180,7 @@ std::optional<Layout> Squeeze::layout_of(const Layout& in) const {
   return with(in, result_extents(in.extents), std::move(strides));
 }
 
-std::vector<Variable> Squeeze::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Squeeze::pullback(const Apply&, CotangentSpan cotangents) const {
   return {expand_dims(cotangents[0], axes_)};
 }
 
@@ -223,8 +218,7 @@ Extents BroadcastTo::result_extents(std::span<const index_t> in) const {
   return result;
 }
 
-std::vector<Extents> BroadcastTo::infer_shapes(const Apply& apply,
-                                               std::span<const Extents> inputs) const {
+std::vector<Extents> BroadcastTo::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   Extents result = result_extents(inputs[0]);
   const Extents& declared = apply.input(0).type().shape;
   const std::size_t n_new = result.size() - declared.size();
@@ -249,8 +243,7 @@ std::optional<Layout> BroadcastTo::layout_of(const Layout& in) const {
   return with(in, std::move(extents), std::move(strides));
 }
 
-std::vector<Variable> BroadcastTo::pullback(const Apply& apply,
-                                            std::span<const Variable> cotangents) const {
+std::vector<Variable> BroadcastTo::pullback(const Apply& apply, CotangentSpan cotangents) const {
   return {unbroadcast_to(apply.input(0), cotangents[0])};
 }
 
@@ -287,8 +280,7 @@ std::optional<Layout> BroadcastLike::view_layout(const Apply& apply, int, const 
   return BroadcastTo(apply.input(1).type().shape).layout_of(in);
 }
 
-std::vector<Extents> BroadcastLike::infer_shapes(const Apply& apply,
-                                                 std::span<const Extents> inputs) const {
+std::vector<Extents> BroadcastLike::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   const Extents& declared = apply.input(0).type().shape;
   for (std::size_t k = 0; k < declared.size(); ++k) {
     if (declared[k] != 1) agreed_extent(inputs[0], inputs[1], k, name());
@@ -296,8 +288,7 @@ std::vector<Extents> BroadcastLike::infer_shapes(const Apply& apply,
   return {inputs[1]};
 }
 
-std::vector<Variable> BroadcastLike::pullback(const Apply& apply,
-                                              std::span<const Variable> cotangents) const {
+std::vector<Variable> BroadcastLike::pullback(const Apply& apply, CotangentSpan cotangents) const {
   return {as_cotangent_of(apply.input(0), cotangents[0]), {}};
 }
 
@@ -330,8 +321,7 @@ Extents SpecifyShape::result_extents(std::span<const index_t> in) const {
   return result;
 }
 
-std::vector<Variable> SpecifyShape::pullback(const Apply&,
-                                             std::span<const Variable> cotangents) const {
+std::vector<Variable> SpecifyShape::pullback(const Apply&, CotangentSpan cotangents) const {
   return {cotangents[0]};
 }
 
@@ -353,7 +343,7 @@ std::optional<Layout> Flip::layout_of(const Layout& in) const {
   return result;
 }
 
-std::vector<Variable> Flip::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Flip::pullback(const Apply&, CotangentSpan cotangents) const {
   return {flip(cotangents[0], axes_)};
 }
 

@@ -2,15 +2,11 @@
 // Views at any strides, with which parts of one buffer that overlap are told apart.
 #include "palimpsest/ops/shape/strided.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
 
-#include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/strided_op.hpp"
 
 namespace palimpsest::ops {
@@ -121,8 +117,7 @@ Linearity Strided::linear_in(const Apply& apply, int) const {
   return linearity_between(apply.input(0).dtype(), dtype_);
 }
 
-std::vector<Variable> Strided::pullback(const Apply& apply,
-                                        std::span<const Variable> cotangents) const {
+std::vector<Variable> Strided::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const TensorType& x = apply.input(0).type();
   if (linearity_between(x.dtype, dtype_) == Linearity::no) return {Variable()};
   return {std::make_shared<StridedAdjoint>(x.dtype, x.shape[0], strides_, offset_)
@@ -168,8 +163,7 @@ Linearity StridedAdjoint::linear_in(const Apply& apply, int) const {
   return linearity_between(apply.input(0).dtype(), dtype_);
 }
 
-std::vector<Variable> StridedAdjoint::pullback(const Apply& apply,
-                                               std::span<const Variable> cotangents) const {
+std::vector<Variable> StridedAdjoint::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const TensorType& w = apply.input(0).type();
   return {std::make_shared<Strided>(w.dtype, w.shape, strides_, offset_)
               ->make_node(cotangents.first(1))

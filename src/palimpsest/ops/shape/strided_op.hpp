@@ -23,8 +23,7 @@ class Strided final : public Declared<Strided, ViewOp> {
   DType dtype_of_result(DType) const override { return dtype_; }
   std::optional<Layout> layout_of(const Layout& in) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   void run(RunContext& context) const override;
   /// True if several elements may lie at one address.
   bool overlaps_itself() const;
@@ -52,12 +51,9 @@ class StridedAdjoint final : public Declared<StridedAdjoint> {
       : dtype_(dtype), n_(n), strides_(std::move(strides)), offset_(offset) {}
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
-    return {{n_}};
-  }
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override { return {{n_}}; }
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static std::string misfit(DType, index_t n, const Strides&, index_t) {

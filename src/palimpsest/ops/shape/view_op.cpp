@@ -25,7 +25,7 @@ Region ViewOp::view_region(const Apply& apply, int, int) const {
   return layout ? Region::of(*layout) : Region::unknown();
 }
 
-std::vector<Extents> ViewOp::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> ViewOp::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   return {result_extents(inputs[0])};
 }
 

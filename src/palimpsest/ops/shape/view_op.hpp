@@ -2,7 +2,7 @@
 // Internal.
 #pragma once
 
-#include "palimpsest/graph/op.hpp"
+#include "palimpsest/ops/parameters.hpp"
 
 namespace palimpsest::ops {
 
@@ -15,8 +15,7 @@ class ViewOp : public Op {
   AliasMap view_map(const Apply&) const final { return {{0, {0}}}; }
   std::optional<Layout> view_layout(const Apply& apply, int out, const Layout& in) const final;
   Region view_region(const Apply& apply, int out, int in) const final;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;

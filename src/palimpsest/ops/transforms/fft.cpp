@@ -5,12 +5,8 @@
 
 #include "palimpsest/kernels/fft/fft.hpp"
 #include "palimpsest/kernels/fft/real_lines.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
 #include "palimpsest/ops/transforms/real_fft_op.hpp"
 
@@ -84,14 +80,11 @@ Apply Fft::make_node(std::span<const Variable> inputs) const {
   if (!is_complex(type.dtype)) {
     throw DTypeError("[Fft] got " + type.str() + ", expected a complex array. Try astype");
   }
-  if (in_place_ && may_overlap_itself(inputs[0])) {
-    throw ValueError("[FftInPlace] got " + inputs[0].str() +
-                     ", a broadcast view, expected an array that can be overwritten");
-  }
+  if (in_place_) expect_own_elements(inputs[0], "FftInPlace");
   return node(inputs, {type});
 }
 
-std::vector<Variable> Fft::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> Fft::pullback(const Apply&, CotangentSpan cotangents) const {
   return {transform(cotangents[0], adjoint())};
 }
 

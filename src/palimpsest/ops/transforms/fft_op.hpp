@@ -47,12 +47,11 @@ class Fft final : public InPlaceTwin<Fft>, public HasLibraryMemory {
   const Parameters& values() const { return parameters_; }
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents> inputs) const override {
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};
   }
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   std::size_t library_bytes(const Apply&, std::span<const Layout> inputs,
                             std::span<const Layout> outputs) const override;

@@ -110,8 +110,7 @@ Apply PointOrder::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{wide ? DType::int64 : DType::int32, {size}, locs.device}});
 }
 
-std::vector<Extents> PointOrder::infer_shapes(const Apply& apply,
-                                              std::span<const Extents> inputs) const {
+std::vector<Extents> PointOrder::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
   const index_t size = plan_.order_size(element_count(point_extents(inputs[0])));
   if (size > kNarrowPoints && apply.output(0).dtype() == DType::int32) {
     throw OverflowError("[interpolate] locs: got " + to_string(inputs[0]) +
@@ -152,8 +151,7 @@ Apply Interpolation::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, infer_shapes({}, shapes)[0], device}});
 }
 
-std::vector<Extents> Interpolation::infer_shapes(const Apply&,
-                                                 std::span<const Extents> inputs) const {
+std::vector<Extents> Interpolation::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   const std::string who = adjoint_ ? "interpolate_adjoint" : "interpolate";
   const Extents points = point_extents(inputs[1]), grid = grid_of(plan_.spec());
   const Extents &from = adjoint_ ? points : grid, &to = adjoint_ ? grid : points;
@@ -177,8 +175,7 @@ Linearity Interpolation::linear_in(const Apply&, int in) const {
   return in == 0 ? Linearity::complex : Linearity::no;
 }
 
-std::vector<Variable> Interpolation::pullback(const Apply& apply,
-                                              std::span<const Variable> cotangents) const {
+std::vector<Variable> Interpolation::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable inputs[] = {cotangents[0], apply.input(1), apply.input(2)};
   const auto transposed = std::make_shared<Interpolation>(plan_, !adjoint_);
   return {transposed->make_node(inputs).output(0),

@@ -20,8 +20,7 @@ class PointOrder final : public Declared<PointOrder> {
  public:
   explicit PointOrder(GriddingPlan plan) : plan_(std::move(plan)) {}
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   bool can_fail() const override { return true; }
   void run(RunContext& context) const override;
@@ -38,11 +37,9 @@ class Interpolation final : public Declared<Interpolation>, public RoundsByLayou
   Interpolation(GriddingPlan plan, bool adjoint) : plan_(std::move(plan)), adjoint_(adjoint) {}
   const GriddingPlan& plan() const { return plan_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/transforms/nufft.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 #include "palimpsest/ops/transforms/nufft_geometry.hpp"
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/transforms/radon.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "palimpsest/kernels/arrays/radon.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
 namespace {
@@ -30,14 +28,12 @@ class Radon final : public Declared<Radon> {
                             double center, bool adjoint);
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   double tolerance(const Apply&) const override { return 0; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
@@ -92,7 +88,7 @@ Apply Radon::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, infer_shapes({}, shapes)[0], device}});
 }
 
-std::vector<Extents> Radon::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> Radon::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   Extents result = inputs[0];
   const Extents rays{inputs[1][0], n_detectors_};
   const Extents &from = adjoint_ ? rays : image_, &to = adjoint_ ? image_ : rays;
@@ -115,8 +111,7 @@ std::size_t Radon::scratch_bytes(const Apply& apply, std::span<const Layout> inp
                              element_count(x.first(x.size() - 2)));
 }
 
-std::vector<Variable> Radon::pullback(const Apply& apply,
-                                      std::span<const Variable> cotangents) const {
+std::vector<Variable> Radon::pullback(const Apply& apply, CotangentSpan cotangents) const {
   const Variable inputs[] = {cotangents[0], apply.input(1)};
   const auto transposed =
       std::make_shared<Radon>(image_, n_detectors_, spacing_, center_, !adjoint_);

@@ -2,10 +2,7 @@
 #include <cmath>
 
 #include "palimpsest/kernels/fft/real_lines.hpp"
-#include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/parameters.hpp"
+#include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/transforms/real_fft_op.hpp"
 
 namespace palimpsest::ops {
@@ -38,7 +35,7 @@ Apply RealFft::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{dtype, infer_shapes({}, {&type.shape, 1})[0], type.device}});
 }
 
-std::vector<Extents> RealFft::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> RealFft::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   Extents result = inputs[0];
   index_t& extent = result[parameters_.axis];
   const index_t half = parameters_.n / 2 + 1, expected = back_ ? half : parameters_.n;
@@ -61,7 +58,7 @@ Variable mirror_weights(const Variable& half, std::size_t axis, index_t n, int p
 }
 
 // The adjoint of one direction is the other one, whose elements with mirror images count once.
-std::vector<Variable> RealFft::pullback(const Apply&, std::span<const Variable> cotangents) const {
+std::vector<Variable> RealFft::pullback(const Apply&, CotangentSpan cotangents) const {
   const auto other = std::make_shared<RealFft>(parameters_, !back_);
   const auto apply = [&](const Variable& x) { return other->make_node({&x, 1}).output(0); };
   const auto weights = [&](const Variable& half) {

@@ -26,13 +26,11 @@ class RealFft final : public Declared<RealFft> {
   RealFft(RealFftParameters parameters, bool back) : parameters_(parameters), back_(back) {}
 
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int) const override {
     return back_ ? Linearity::real : Linearity::complex;
   }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {

@@ -65,7 +65,7 @@ Apply StencilOp::make_node(std::span<const Variable> inputs) const {
   return node(inputs, {{x.dtype, infer_shapes({}, {&x.shape, 1})[0], x.device}});
 }
 
-std::vector<Extents> StencilOp::infer_shapes(const Apply&, std::span<const Extents> inputs) const {
+std::vector<Extents> StencilOp::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   Extents result = inputs[0];
   index_t& n = result[stencil_.axis];
   if (n == kUnknown) return {std::move(result)};
@@ -81,8 +81,7 @@ std::vector<Extents> StencilOp::infer_shapes(const Apply&, std::span<const Exten
   return {std::move(result)};
 }
 
-std::vector<Variable> StencilOp::pullback(const Apply& apply,
-                                          std::span<const Variable> cotangents) const {
+std::vector<Variable> StencilOp::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> inputs(apply.inputs().begin(), apply.inputs().end());
   inputs[0] = cotangents[0];
   std::vector<Variable> result(inputs.size());

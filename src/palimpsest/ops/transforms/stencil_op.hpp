@@ -17,13 +17,11 @@ class StencilOp final : public Declared<StencilOp>, public RoundsByLayout {
   const Stencil& stencil() const { return stencil_; }
   bool is_adjoint() const { return adjoint_; }
   Apply make_node(std::span<const Variable> inputs) const override;
-  std::vector<Extents> infer_shapes(const Apply& apply,
-                                    std::span<const Extents> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {
     return in == 0 ? Linearity::complex : Linearity::no;
   }
-  std::vector<Variable> pullback(const Apply& apply,
-                                 std::span<const Variable> cotangents) const override;
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
