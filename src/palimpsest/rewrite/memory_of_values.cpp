@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/memory_of_values.hpp"
 
-#include <algorithm>
 #include <limits>
 
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

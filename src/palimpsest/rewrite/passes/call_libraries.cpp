@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/call_libraries.hpp"
 
-#include <algorithm>
-
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/reduce/reduce_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/canonicalize.hpp"
 
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

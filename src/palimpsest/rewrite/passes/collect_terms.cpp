@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/collect_terms.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

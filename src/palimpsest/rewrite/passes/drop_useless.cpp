@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/drop_useless.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/ops/control/stop_gradient_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
-#include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fold_shapes.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/ops/create/create_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
-#include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/inplace.hpp"
 
-#include <algorithm>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <typeinfo>
@@ -13,10 +11,9 @@
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
 #include "palimpsest/rewrite/memory_of_values.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/join_messages.hpp"
 
-#include <algorithm>
-#include <vector>
-
 #include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <optional>
 
 #include "palimpsest/ops/create/create_op.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/products/contract_op.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/reduce/reduce_op.hpp"
-#include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -4,11 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/ops/products/contract_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/stabilize.hpp"
 
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/reduce/reduce_op.hpp"
-#include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

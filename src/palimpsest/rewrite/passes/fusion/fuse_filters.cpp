@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/fuse_filters.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/kernels/elementwise/computed_rows.hpp"
 #include "palimpsest/ops/elementwise/elementwise_sums.hpp"
 #include "palimpsest/ops/ops.hpp"
-#include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/transforms/stencil_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/fuse_reductions.hpp"
 
-#include <algorithm>
-#include <memory>
-
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/ops/reduce/reduce_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/fuse_sums.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/ops/elementwise/elementwise_sums.hpp"
-#include "palimpsest/ops/products/contract_op.hpp"
-#include "palimpsest/ops/reduce/reduce_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

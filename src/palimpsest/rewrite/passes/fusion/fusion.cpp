@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/fusion.hpp"
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <span>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "palimpsest/base/pointer_map.hpp"
-#include "palimpsest/graph/origin.hpp"
-#include "palimpsest/ops/elementwise/elementwise_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/join_passes.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <optional>
 #include <span>
-#include <utility>
-#include <vector>
 
-#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/shape/shape_op.hpp"
-#include "palimpsest/rewrite/patterns.hpp"
+#include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
 namespace {
