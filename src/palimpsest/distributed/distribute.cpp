@@ -7,13 +7,11 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/distributed_fft.hpp"
 #include "palimpsest/distributed/distributed_leaves.hpp"
 #include "palimpsest/distributed/distributed_moves.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
@@ -106,20 +104,14 @@ std::string distributed_remark(const NamedLinop& A) {
 }
 
 const LinopType& distributed_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "Distributed",
-        .functions = {.fn = distributed_fn,
-                      .split = distributed_split,
-                      .adj_split = distributed_split,
-                      .size = distributed_size},
-        .adjoint = distributed_adjoint,
-        .normal = distributed_normal,
-        .remark = distributed_remark,
-        .assemble = assemble_part,
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Distributed",
+                               .functions = {.fn = distributed_fn,
+                                             .split = distributed_split,
+                                             .adj_split = distributed_split,
+                                             .size = distributed_size},
+                               .adjoint = distributed_adjoint, .normal = distributed_normal,
+                               .remark = distributed_remark, .assemble = assemble_part,
+                               .parts = &kVectorParts);
 }
 
 // Text of the arguments that must be equal on all ranks.

@@ -5,12 +5,8 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/parts_operator.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -98,16 +94,13 @@ NamedLinop adjoint(const NamedLinop& A) {
 }
 
 const LinopType& fft_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "DistributedFft",
-        .functions = {.fn = fn, .adj_fn = adj_fn, .split = refuse_tiles, .adj_split = refuse_tiles},
-        .adjoint = adjoint,
-        .normal = normal,
-        .assemble = assemble_part,
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "DistributedFft",
+                               .functions = {.fn = fn,
+                                             .adj_fn = adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles},
+                               .adjoint = adjoint, .normal = normal, .assemble = assemble_part,
+                               .parts = &kVectorParts);
 }
 
 // The largest axis that no rank has a part of.

@@ -8,13 +8,10 @@
 #include <optional>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/common.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -243,19 +240,14 @@ NamedShape assemble_leaves(std::vector<NamedLinop>& children, const Assembly& ho
 }
 
 const LinopType& leaves_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "DistributedLeaves",
-        .functions = {.fn = leaves_fn,
-                      .adj_fn = leaves_adj_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles,
-                      .size = leaves_size},
-        .normal = leaves_normal,
-        .assemble = assemble_leaves,
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "DistributedLeaves",
+                               .functions = {.fn = leaves_fn,
+                                             .adj_fn = leaves_adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles,
+                                             .size = leaves_size},
+                               .normal = leaves_normal, .assemble = assemble_leaves,
+                               .parts = &kVectorParts);
 }
 
 // A: the whole operator, or a part of it.

@@ -4,14 +4,9 @@
 #include <algorithm>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest::distributed_detail {
 namespace {
@@ -84,17 +79,12 @@ Variable stencil_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 const LinopType& stencil_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "DistributedStencil",
-        .functions = {.fn = stencil_fn,
-                      .adj_fn = stencil_adj_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles},
-        .assemble = assemble_part,
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "DistributedStencil",
+                               .functions = {.fn = stencil_fn,
+                                             .adj_fn = stencil_adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles},
+                               .assemble = assemble_part, .parts = &kVectorParts);
 }
 
 bool names_axis(const Axes& axes, index_t axis) {
@@ -197,18 +187,13 @@ NamedLinop elsewhere_normal(const NamedLinop& A, const NamedLinop* inner) {
 }
 
 const LinopType& elsewhere_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "DistributedElsewhere",
-        .functions = {.fn = elsewhere_fn,
-                      .adj_fn = elsewhere_adj_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles},
-        .normal = elsewhere_normal,
-        .assemble = assemble_part,
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "DistributedElsewhere",
+                               .functions = {.fn = elsewhere_fn,
+                                             .adj_fn = elsewhere_adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles},
+                               .normal = elsewhere_normal, .assemble = assemble_part,
+                               .parts = &kVectorParts);
 }
 
 // The largest axis along which A can be cut, of both shapes and in no placement.

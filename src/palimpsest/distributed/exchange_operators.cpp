@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/parts_operator.hpp"
-#include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/window_name.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 
@@ -34,16 +33,12 @@ Variable sum_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 const LinopType& sum_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "AllReduce",
-        .functions = {.fn = sum_fn,
-                      .adj_fn = sum_adj_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles},
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "AllReduce",
+                               .functions = {.fn = sum_fn,
+                                             .adj_fn = sum_adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles},
+                               .parts = &kVectorParts);
 }
 
 // -- parts ---------------------------------------------------------------------------------------
@@ -59,17 +54,12 @@ NamedLinop redistribute_normal(const NamedLinop& A, const NamedLinop* inner) {
 }
 
 const LinopType& redistribute_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "Redistribute",
-        .functions = {.fn = redistribute_fn,
-                      .adj_fn = redistribute_adj_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles},
-        .normal = redistribute_normal,
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Redistribute",
+                               .functions = {.fn = redistribute_fn,
+                                             .adj_fn = redistribute_adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles},
+                               .normal = redistribute_normal, .parts = &kVectorParts);
 }
 
 CutAxes cuts_in(const Dims& dims, const Extents& shape, const Team& team,
@@ -107,16 +97,12 @@ Variable halo_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 const LinopType& halo_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "Halo",
-        .functions = {.fn = halo_fn,
-                      .adj_fn = halo_adj_fn,
-                      .split = refuse_tiles,
-                      .adj_split = refuse_tiles},
-        .parts = &kVectorParts,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Halo",
+                               .functions = {.fn = halo_fn,
+                                             .adj_fn = halo_adj_fn,
+                                             .split = refuse_tiles,
+                                             .adj_split = refuse_tiles},
+                               .parts = &kVectorParts);
 }
 
 }  // namespace

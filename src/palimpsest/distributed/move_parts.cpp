@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <numeric>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"

@@ -6,12 +6,10 @@
 #include <algorithm>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/distributed/team_node.hpp"
 #include "palimpsest/graph/inputs.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest::distributed_detail {
 
@@ -187,17 +185,12 @@ NamedLinop empty_normal(const NamedLinop& A, const NamedLinop* inner);
 std::optional<index_t> empty_size(const NamedLinop& A, const ND& d) { return A[0].size(d); }
 
 const LinopType& empty_type() {
-  return immortal([] {
-    return LinopType{
-        .name = "EmptyPart",
-        .functions = {.fn = empty_fn,
-                      .adj_fn = empty_adj_fn,
-                      .split = empty_split,
-                      .size = empty_size},
-        .normal = empty_normal,
-        .assemble = assemble_part,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "EmptyPart",
+                               .functions = {.fn = empty_fn,
+                                             .adj_fn = empty_adj_fn,
+                                             .split = empty_split,
+                                             .size = empty_size},
+                               .normal = empty_normal, .assemble = assemble_part);
 }
 
 NamedLinop empty_normal(const NamedLinop& A, const NamedLinop* inner) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/containers/add.hpp"
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/along.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/threadable.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {
@@ -56,15 +53,10 @@ std::optional<index_t> add_size(const NamedLinop& A, const ND& d) {
 }  // namespace
 
 const LinopType& linop_types::add() {
-  return immortal([] {
-    return LinopType{
-        .name = "Add",
-        .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .split = add_split, .size = add_size},
-        .adjoint = add_adjoint,
-        .check = check_workers,
-        .assemble = assemble_add,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(
+          .name = "Add",
+          .functions = {.fn = add_fn, .adj_fn = add_adj_fn, .split = add_split, .size = add_size},
+          .adjoint = add_adjoint, .check = check_workers, .assemble = assemble_add);
 }
 
 NamedLinop Add(std::vector<NamedLinop> linops, Workers workers) {

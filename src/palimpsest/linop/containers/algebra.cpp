@@ -5,13 +5,11 @@
 
 #include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/named/matching.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {

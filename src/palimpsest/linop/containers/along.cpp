@@ -5,12 +5,9 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/containers/concat.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/matching.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
 
 namespace palimpsest {
 namespace {

@@ -4,21 +4,14 @@
 #include <algorithm>
 #include <numeric>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/window_name.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/restrict.hpp"
 #include "palimpsest/ops/control/control.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/blocks.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -209,18 +202,13 @@ Dims names_for(const std::optional<Dims>& given, std::string_view base, std::siz
 }  // namespace
 
 const LinopType& linop_types::array_to_blocks() {
-  return immortal([] {
-    return LinopType{
-        .name = "ArrayToBlocks",
-        .functions = {.fn = blocks_fn,
-                      .adj_fn = blocks_adj_fn,
-                      .split = blocks_split,
-                      .size = blocks_size},
-        .normal = blocks_normal,
-        .check = check_blocks,
-        .derive = derive_blocks,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "ArrayToBlocks",
+                               .functions = {.fn = blocks_fn,
+                                             .adj_fn = blocks_adj_fn,
+                                             .split = blocks_split,
+                                             .size = blocks_size},
+                               .normal = blocks_normal, .check = check_blocks,
+                               .derive = derive_blocks);
 }
 
 NamedLinop ArrayToBlocks(Extents im_size, Extents block_size, Extents stride,

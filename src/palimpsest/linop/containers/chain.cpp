@@ -4,10 +4,8 @@
 #include <algorithm>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/container.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/named/matching.hpp"
 
@@ -245,18 +243,13 @@ void expect_children(std::string_view who, const std::vector<NamedLinop>& childr
 }
 
 const LinopType& linop_types::chain() {
-  return immortal([] {
-    return LinopType{
-        .name = "Chain",
-        .functions = {.fn = chain_fn,
-                      .adj_fn = chain_adj_fn,
-                      .split = chain_split,
-                      .size = chain_size},
-        .adjoint = chain_adjoint,
-        .normal = chain_normal,
-        .assemble = assemble_chain,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Chain",
+                               .functions = {.fn = chain_fn,
+                                             .adj_fn = chain_adj_fn,
+                                             .split = chain_split,
+                                             .size = chain_size},
+                               .adjoint = chain_adjoint, .normal = chain_normal,
+                               .assemble = assemble_chain);
 }
 
 NamedLinop Chain(std::vector<NamedLinop> linops) {

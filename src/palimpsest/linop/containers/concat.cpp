@@ -3,14 +3,11 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/containers/along.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/threadable.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -194,19 +191,13 @@ NamedShape assemble_concat(std::vector<NamedLinop>& children, const Assembly& ho
 }  // namespace
 
 const LinopType& linop_types::concat() {
-  return immortal([] {
-    return LinopType{
-        .name = "Concat",
-        .functions = {.fn = concat_fn,
-                      .adj_fn = concat_adj_fn,
-                      .split = concat_split,
-                      .size = concat_size},
-        .adjoint = concat_adjoint,
-        .normal = concat_normal,
-        .check = check_workers,
-        .assemble = assemble_concat,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Concat",
+                               .functions = {.fn = concat_fn,
+                                             .adj_fn = concat_adj_fn,
+                                             .split = concat_split,
+                                             .size = concat_size},
+                               .adjoint = concat_adjoint, .normal = concat_normal,
+                               .check = check_workers, .assemble = assemble_concat);
 }
 
 NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along) {

@@ -3,14 +3,10 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/along.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/dense_roles.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -204,18 +200,13 @@ NamedShape assemble_kronecker(std::vector<NamedLinop>& factors, const Assembly& 
 }  // namespace
 
 const LinopType& linop_types::kronecker() {
-  return immortal([] {
-    return LinopType{
-        .name = "Kronecker",
-        .functions = {.fn = kronecker_fn,
-                      .adj_fn = kronecker_adj_fn,
-                      .split = kronecker_split,
-                      .size = kronecker_size},
-        .adjoint = kronecker_adjoint,
-        .normal = kronecker_normal,
-        .assemble = assemble_kronecker,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Kronecker",
+                               .functions = {.fn = kronecker_fn,
+                                             .adj_fn = kronecker_adj_fn,
+                                             .split = kronecker_split,
+                                             .size = kronecker_size},
+                               .adjoint = kronecker_adjoint, .normal = kronecker_normal,
+                               .assemble = assemble_kronecker);
 }
 
 NamedLinop Kronecker(const NamedLinop& A, const NamedLinop& B) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The normal operator of an operator that has no better one: A^H after A, or the table's normal_fn.
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/container.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -39,18 +37,13 @@ std::optional<index_t> normal_size(const NamedLinop& A, const ND& d) { return A[
 }  // namespace
 
 const LinopType& linop_types::normal() {
-  return immortal([] {
-    return LinopType{
-        .name = "Normal",
-        .functions = {.fn = normal_of_child,
-                      .adj_fn = normal_of_child,
-                      .split = normal_split,
-                      .size = normal_size},
-        .adjoint = own_adjoint,
-        .one_shape = true,
-        .assemble = assemble_normal,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Normal",
+                               .functions = {.fn = normal_of_child,
+                                             .adj_fn = normal_of_child,
+                                             .split = normal_split,
+                                             .size = normal_size},
+                               .adjoint = own_adjoint, .one_shape = true,
+                               .assemble = assemble_normal);
 }
 
 }  // namespace palimpsest

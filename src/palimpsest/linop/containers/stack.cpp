@@ -3,15 +3,11 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/containers/along.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/threadable.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -161,19 +157,13 @@ index_t lasting_position(const StackAxis& axis, const Dims& dims) {
 }  // namespace
 
 const LinopType& linop_types::stack() {
-  return immortal([] {
-    return LinopType{
-        .name = "Stack",
-        .functions = {.fn = stack_fn,
-                      .adj_fn = stack_adj_fn,
-                      .split = stack_split,
-                      .size = stack_size},
-        .adjoint = stack_adjoint,
-        .normal = stack_normal,
-        .check = check_workers,
-        .assemble = assemble_stack,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Stack",
+                               .functions = {.fn = stack_fn,
+                                             .adj_fn = stack_adj_fn,
+                                             .split = stack_split,
+                                             .size = stack_size},
+                               .adjoint = stack_adjoint, .normal = stack_normal,
+                               .check = check_workers, .assemble = assemble_stack);
 }
 
 NamedLinop Stack(std::vector<NamedLinop> linops, StackDims along) {

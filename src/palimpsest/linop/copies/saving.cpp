@@ -7,7 +7,6 @@
 #include "palimpsest/linop/copies/manifest.hpp"
 #include "palimpsest/linop/copies/tree_map.hpp"
 #include "palimpsest/linop/core/derived.hpp"
-#include "palimpsest/linop/operators/user_functions.hpp"
 
 namespace palimpsest {
 namespace {

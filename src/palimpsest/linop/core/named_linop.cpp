@@ -5,6 +5,7 @@
 #include <array>
 #include <ostream>
 
+#include "palimpsest/base/deep_release.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/node.hpp"
@@ -51,29 +52,12 @@ void print(std::string& text, const NamedLinop& A, int depth) {
 
 LinopNode::LinopNode(LinopData d) : data(std::move(d)) {}
 
-namespace {
-thread_local std::vector<std::vector<NamedLinop>>* left_behind = nullptr;
-}  // namespace
-
 LinopNode::~LinopNode() {
-  // Children without other owners are released one after the other, not recursively.
-  if (data.children.empty()) return;
-  try {
-    if (left_behind) {
-      left_behind->push_back(std::move(data.children));
-      return;
-    }
-    std::vector<std::vector<NamedLinop>> list;
-    list.push_back(std::move(data.children));
-    left_behind = &list;
-    while (!list.empty()) {
-      const std::vector<NamedLinop> children = std::move(list.back());
-      list.pop_back();
-    }
-  } catch (const std::bad_alloc&) {
-    // Then one in the other.
+  for (NamedLinop& child : data.children) {
+    std::shared_ptr<const void> node = child.node();
+    child = NamedLinop();
+    release_deep(std::move(node));
   }
-  left_behind = nullptr;
 }
 
 // Shapes that operators keep for themselves: lists of dimensions.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/core/stretch.hpp"
 
-#include <algorithm>
-
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"

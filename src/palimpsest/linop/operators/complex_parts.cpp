@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/complex_parts.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {
@@ -47,37 +41,30 @@ std::optional<index_t> as_real_size(const NamedLinop& A, const ND& d) {
 }  // namespace
 
 const LinopType& linop_types::real_part() {
-  return immortal([] {
-    return LinopType{
-        .name = "RealPart",
-        .functions = {.fn = real_part_fn, .adj_fn = real_part_adj_fn, .split = split_unchanged},
-        .real_linear = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "RealPart",
+                               .functions = {.fn = real_part_fn,
+                                             .adj_fn = real_part_adj_fn,
+                                             .split = split_unchanged},
+                               .real_linear = true);
 }
 
 const LinopType& linop_types::imag_part() {
-  return immortal([] {
-    return LinopType{
-        .name = "ImagPart",
-        .functions = {.fn = imag_part_fn, .adj_fn = imag_part_adj_fn, .split = split_unchanged},
-        .real_linear = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "ImagPart",
+                               .functions = {.fn = imag_part_fn,
+                                             .adj_fn = imag_part_adj_fn,
+                                             .split = split_unchanged},
+                               .real_linear = true);
 }
 
 const LinopType& linop_types::as_real() {
-  return immortal([] {
-    return LinopType{
-        .name = "AsReal",
-        .functions = {.fn = as_real_fn,
-                      .adj_fn = as_real_adj_fn,
-                      .split = as_real_split,
-                      .size = as_real_size},
-        .normal = embedding_normal,  // of the adjoint only real data come back unchanged
-        .real_linear = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(
+          .name = "AsReal",
+          .functions = {.fn = as_real_fn,
+                        .adj_fn = as_real_adj_fn,
+                        .split = as_real_split,
+                        .size = as_real_size},
+          .normal = embedding_normal,  // of the adjoint only real data come back unchanged
+          .real_linear = true);
 }
 
 NamedLinop RealPart(Dims dims) { return make_linop(linop_types::real_part(), NamedShape(dims)); }

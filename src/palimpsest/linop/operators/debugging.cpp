@@ -4,11 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -46,25 +42,19 @@ void check_breakpoint(const NamedLinop& A) {
 
 // Their normal operators are composed: the way there and the way back both count.
 const LinopType& linop_types::sleep() {
-  return immortal([] {
-    return LinopType{
-        .name = "Sleep",
-        .functions = {.fn = sleep_fn, .adj_fn = unchanged, .split = split_unchanged},
-        .check = check_sleep,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Sleep",
+                               .functions = {.fn = sleep_fn,
+                                             .adj_fn = unchanged,
+                                             .split = split_unchanged},
+                               .check = check_sleep, .one_shape = true);
 }
 
 const LinopType& linop_types::breakpoint() {
-  return immortal([] {
-    return LinopType{
-        .name = "Breakpoint",
-        .functions = {.fn = breakpoint_fn, .adj_fn = breakpoint_adj_fn, .split = split_unchanged},
-        .check = check_breakpoint,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Breakpoint",
+                               .functions = {.fn = breakpoint_fn,
+                                             .adj_fn = breakpoint_adj_fn,
+                                             .split = split_unchanged},
+                               .check = check_breakpoint, .one_shape = true);
 }
 
 NamedLinop Sleep(double seconds, Dims dims) {

@@ -6,17 +6,12 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/dense_roles.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/transforms/gram.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/products/products.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -475,18 +470,12 @@ NamedLinop make_dense(NamedShape shape, Parameters parameters, const Labels& w, 
 }
 
 const LinopType& linop_types::dense() {
-  return immortal([] {
-    return LinopType{
-        .name = "Dense",
-        .functions = {.fn = dense_fn,
-                      .adj_fn = dense_adj_fn,
-                      .split = dense_split,
-                      .size = dense_size},
-        .normal = dense_normal,
-        .check = check_dense,
-        .derive = derive_gram,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Dense",
+                               .functions = {.fn = dense_fn,
+                                             .adj_fn = dense_adj_fn,
+                                             .split = dense_split,
+                                             .size = dense_size},
+                               .normal = dense_normal, .check = check_dense, .derive = derive_gram);
 }
 
 NamedLinop Dense(Parameter W, Dims weightshape, Dims ishape, Dims oshape, DenseOptions options) {

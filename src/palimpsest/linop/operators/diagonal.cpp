@@ -4,14 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -200,18 +194,13 @@ Variable put_in_place(const Variable& values, const Axes& axes, std::size_t rank
 }
 
 const LinopType& linop_types::diagonal() {
-  return immortal([] {
-    return LinopType{
-        .name = "Diagonal",
-        .functions = {.fn = diagonal_fn,
-                      .adj_fn = diagonal_adj_fn,
-                      .split = diagonal_split,
-                      .size = diagonal_size},
-        .normal = diagonal_normal,
-        .check = check_diagonal,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Diagonal",
+                               .functions = {.fn = diagonal_fn,
+                                             .adj_fn = diagonal_adj_fn,
+                                             .split = diagonal_split,
+                                             .size = diagonal_size},
+                               .normal = diagonal_normal, .check = check_diagonal,
+                               .one_shape = true);
 }
 
 NamedLinop Diagonal(Parameter w, Dims dims, DiagonalOptions options) {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/identity.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -28,20 +24,14 @@ NamedLinop restriction_normal(const NamedLinop& A, const NamedLinop* inner) {
 }
 
 const LinopType& linop_types::identity() {
-  return immortal([] {
-    return LinopType{
-        .name = "Identity",
-        .functions = {.fn = unchanged,
-                      .adj_fn = unchanged,
-                      .normal_fn = unchanged,
-                      .split = split_unchanged},
-        .adj_normal_fn = unchanged,
-        .adjoint = own_adjoint,
-        .normal = identity_normal,
-        .inverse = own_adjoint,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Identity",
+                               .functions = {.fn = unchanged,
+                                             .adj_fn = unchanged,
+                                             .normal_fn = unchanged,
+                                             .split = split_unchanged},
+                               .adj_normal_fn = unchanged, .adjoint = own_adjoint,
+                               .normal = identity_normal, .inverse = own_adjoint,
+                               .one_shape = true);
 }
 
 NamedLinop Identity(Dims dims) { return make_linop(linop_types::identity(), NamedShape(dims)); }

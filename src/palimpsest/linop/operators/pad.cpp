@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/pad.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -103,30 +96,23 @@ NamedShape shape_of(const std::string& name, std::size_t n, const PadOptions& op
 }  // namespace
 
 const LinopType& linop_types::pad() {
-  return immortal([] {
-    return LinopType{
-        .name = "Pad",
-        .functions = {.fn = pad_fn,
-                      .adj_fn = pad_adj_fn,
-                      .normal_fn = unchanged,
-                      .split = pad_split,
-                      .size = pad_size},
-        .normal = embedding_normal,
-        .check = check_pad,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Pad",
+                               .functions = {.fn = pad_fn,
+                                             .adj_fn = pad_adj_fn,
+                                             .normal_fn = unchanged,
+                                             .split = pad_split,
+                                             .size = pad_size},
+                               .normal = embedding_normal, .check = check_pad);
 }
 
 const LinopType& linop_types::crop() {
-  return immortal([] {
-    return LinopType{
-        .name = "Crop",
-        .functions = {.fn = crop_fn, .adj_fn = crop_adj_fn, .split = pad_split, .size = crop_size},
-        .adj_normal_fn = unchanged,
-        .normal = restriction_normal,
-        .check = check_crop,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Crop",
+                               .functions = {.fn = crop_fn,
+                                             .adj_fn = crop_adj_fn,
+                                             .split = pad_split,
+                                             .size = crop_size},
+                               .adj_normal_fn = unchanged, .normal = restriction_normal,
+                               .check = check_crop);
 }
 
 NamedLinop Pad(Extents im_size, Extents padded_size, PadOptions options) {

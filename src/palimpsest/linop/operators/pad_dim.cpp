@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/pad_dim.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -76,33 +69,23 @@ NamedLinop make_change(const LinopType& type, const ND& d, index_t from, index_t
 }  // namespace
 
 const LinopType& linop_types::pad_dim() {
-  return immortal([] {
-    return LinopType{
-        .name = "PadDim",
-        .functions = {.fn = change_fn,
-                      .adj_fn = change_adj_fn,
-                      .normal_fn = unchanged,
-                      .split = change_split,
-                      .size = change_size},
-        .normal = embedding_normal,
-        .check = check_growing,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "PadDim",
+                               .functions = {.fn = change_fn,
+                                             .adj_fn = change_adj_fn,
+                                             .normal_fn = unchanged,
+                                             .split = change_split,
+                                             .size = change_size},
+                               .normal = embedding_normal, .check = check_growing);
 }
 
 const LinopType& linop_types::truncate() {
-  return immortal([] {
-    return LinopType{
-        .name = "Truncate",
-        .functions = {.fn = change_fn,
-                      .adj_fn = change_adj_fn,
-                      .split = change_split,
-                      .size = change_size},
-        .adj_normal_fn = unchanged,
-        .normal = restriction_normal,
-        .check = check_shrinking,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Truncate",
+                               .functions = {.fn = change_fn,
+                                             .adj_fn = change_adj_fn,
+                                             .split = change_split,
+                                             .size = change_size},
+                               .adj_normal_fn = unchanged, .normal = restriction_normal,
+                               .check = check_shrinking);
 }
 
 NamedLinop PadDim(ND d, index_t from, index_t to, Dims dims, PadDimOptions options) {

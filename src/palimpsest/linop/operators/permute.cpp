@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/permute.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/named/sizes.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -86,18 +81,13 @@ void check_permute(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::permute() {
-  return immortal([] {
-    return LinopType{
-        .name = "Permute",
-        .functions = {.fn = fn_of_type,
-                      .adj_fn = adj_fn_of_type,
-                      .normal_fn = unchanged,
-                      .split = split_unchanged},
-        .adj_normal_fn = unchanged,
-        .normal = permute_normal,
-        .check = check_permute,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Permute",
+                               .functions = {.fn = fn_of_type,
+                                             .adj_fn = adj_fn_of_type,
+                                             .normal_fn = unchanged,
+                                             .split = split_unchanged},
+                               .adj_normal_fn = unchanged, .normal = permute_normal,
+                               .check = check_permute);
 }
 
 NamedLinop Permute(Dims ishape, Dims oshape) {

@@ -6,13 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -283,19 +277,14 @@ Dims names_or(const std::optional<Dims>& given, const Dims& names, const char* w
 }  // namespace
 
 const LinopType& linop_types::rearrange() {
-  return immortal([] {
-    return LinopType{
-        .name = "Rearrange",
-        .functions = {.fn = rearrange_fn,
-                      .adj_fn = rearrange_adj_fn,
-                      .normal_fn = unchanged,
-                      .split = rearrange_split,
-                      .size = rearrange_size},
-        .adj_normal_fn = unchanged,
-        .normal = unitary_normal,
-        .check = check_rearrange,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Rearrange",
+                               .functions = {.fn = rearrange_fn,
+                                             .adj_fn = rearrange_adj_fn,
+                                             .normal_fn = unchanged,
+                                             .split = rearrange_split,
+                                             .size = rearrange_size},
+                               .adj_normal_fn = unchanged, .normal = unitary_normal,
+                               .check = check_rearrange);
 }
 
 NamedLinop Rearrange(std::string_view pattern, RearrangeOptions options) {

@@ -3,11 +3,7 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/stretch.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
 
@@ -48,16 +44,12 @@ std::optional<index_t> repeat_size(const NamedLinop& A, const ND& d) {
 }  // namespace
 
 const LinopType& linop_types::repeat() {
-  return immortal([] {
-    return LinopType{
-        .name = "Repeat",
-        .functions = {.fn = repeat_fn,
-                      .adj_fn = repeat_adj_fn,
-                      .split = repeat_split,
-                      .size = repeat_size},
-        .normal = repeat_normal,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Repeat",
+                               .functions = {.fn = repeat_fn,
+                                             .adj_fn = repeat_adj_fn,
+                                             .split = repeat_split,
+                                             .size = repeat_size},
+                               .normal = repeat_normal);
 }
 
 NamedLinop Repeat(std::vector<std::pair<ND, index_t>> repeats, Dims ishape, Dims oshape) {

@@ -3,17 +3,10 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/window_name.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -157,18 +150,13 @@ void check_restrict(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::restrict_to() {
-  return immortal([] {
-    return LinopType{
-        .name = "Restrict",
-        .functions = {.fn = restrict_fn,
-                      .adj_fn = restrict_adj_fn,
-                      .split = restrict_split,
-                      .size = restrict_size},
-        .adj_normal_fn = unchanged,
-        .normal = restriction_normal,
-        .check = check_restrict,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Restrict",
+                               .functions = {.fn = restrict_fn,
+                                             .adj_fn = restrict_adj_fn,
+                                             .split = restrict_split,
+                                             .size = restrict_size},
+                               .adj_normal_fn = unchanged, .normal = restriction_normal,
+                               .check = check_restrict);
 }
 
 NamedLinop Restrict(Dims dims, std::vector<std::pair<ND, Slice>> cuts, RestrictOptions options) {

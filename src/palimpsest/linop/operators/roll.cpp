@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/roll.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -36,20 +30,14 @@ void check_roll(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::roll() {
-  return immortal([] {
-    return LinopType{
-        .name = "Roll",
-        .functions = {.fn = roll_fn,
-                      .adj_fn = roll_adj_fn,
-                      .normal_fn = unchanged,
-                      .split = roll_split},
-        .adj_normal_fn = unchanged,
-        .normal = unitary_normal,
-        .check = check_roll,
-        .inverse = [](const NamedLinop& A) { return A.H(); },
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(
+          .name = "Roll",
+          .functions = {.fn = roll_fn,
+                        .adj_fn = roll_adj_fn,
+                        .normal_fn = unchanged,
+                        .split = roll_split},
+          .adj_normal_fn = unchanged, .normal = unitary_normal, .check = check_roll,
+          .inverse = [](const NamedLinop& A) { return A.H(); }, .one_shape = true);
 }
 
 NamedLinop Roll(Dims dims, Dims over, Extents shifts) {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/scalar.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 
 namespace palimpsest {
@@ -80,20 +76,13 @@ void check_scalar(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::scalar() {
-  return immortal([] {
-    return LinopType{
-        .name = "Scalar",
-        .functions = {.fn = scalar_fn,
-                      .adj_fn = scalar_adj_fn,
-                      .normal_fn = scalar_normal_fn,
-                      .split = split_unchanged},
-        .adj_normal_fn = scalar_normal_fn,
-        .normal = scalar_normal,
-        .check = check_scalar,
-        .inverse = scalar_inverse,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Scalar",
+                               .functions = {.fn = scalar_fn,
+                                             .adj_fn = scalar_adj_fn,
+                                             .normal_fn = scalar_normal_fn,
+                                             .split = split_unchanged},
+                               .adj_normal_fn = scalar_normal_fn, .normal = scalar_normal,
+                               .check = check_scalar, .inverse = scalar_inverse, .one_shape = true);
 }
 
 NamedLinop Scalar(const LinopScalar& alpha, Dims dims) {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/shape_spec.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/matching.hpp"
 
@@ -70,19 +66,14 @@ NamedLinop shape_spec_split(const NamedLinop& A, const Tile& tile) {
 }  // namespace
 
 const LinopType& linop_types::shape_spec() {
-  return immortal([] {
-    return LinopType{
-        .name = "ShapeSpec",
-        .functions = {.fn = unchanged,
-                      .adj_fn = unchanged,
-                      .normal_fn = unchanged,
-                      .split = shape_spec_split,
-                      .size = partner_size},
-        .adj_normal_fn = unchanged,
-        .normal = shape_spec_normal,
-        .check = check_shape_spec,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "ShapeSpec",
+                               .functions = {.fn = unchanged,
+                                             .adj_fn = unchanged,
+                                             .normal_fn = unchanged,
+                                             .split = shape_spec_split,
+                                             .size = partner_size},
+                               .adj_normal_fn = unchanged, .normal = shape_spec_normal,
+                               .check = check_shape_spec);
 }
 
 NamedLinop ShapeSpec(Dims ishape, Dims oshape) {

@@ -3,11 +3,7 @@
 
 #include <algorithm>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/products/sparse_op.hpp"
 
 namespace palimpsest {
@@ -95,16 +91,12 @@ Parameter index_parameter(const Tensor& index, const char* name, bool keeps_int3
 }  // namespace
 
 const LinopType& linop_types::sparse() {
-  return immortal([] {
-    return LinopType{
-        .name = "Sparse",
-        .functions = {.fn = sparse_fn,
-                      .adj_fn = sparse_adj_fn,
-                      .split = sparse_split,
-                      .size = sparse_size},
-        .check = check_sparse,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Sparse",
+                               .functions = {.fn = sparse_fn,
+                                             .adj_fn = sparse_adj_fn,
+                                             .split = sparse_split,
+                                             .size = sparse_size},
+                               .check = check_sparse);
 }
 
 NamedLinop Sparse(Parameter values, const Tensor& column_index, const Tensor& row_start,

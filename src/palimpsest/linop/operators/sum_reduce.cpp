@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/sum_reduce.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/core/stretch.hpp"
 
 namespace palimpsest {
@@ -35,12 +31,9 @@ Variable sum_adj_fn(const NamedLinop& A, const Variable& y) {
 }  // namespace
 
 const LinopType& linop_types::sum_reduce() {
-  return immortal([] {
-    return LinopType{
-        .name = "SumReduce",
-        .functions = {.fn = sum_fn, .adj_fn = sum_adj_fn, .split = split_unchanged},
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "SumReduce",
+                               .functions = {
+                                   .fn = sum_fn, .adj_fn = sum_adj_fn, .split = split_unchanged});
 }
 
 NamedLinop SumReduce(Dims ishape, Dims oshape, SumReduceOptions options) {

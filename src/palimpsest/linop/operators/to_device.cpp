@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/to_device.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/control/device.hpp"
 
 namespace palimpsest {
@@ -36,16 +33,12 @@ void check_to_device(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::to_device() {
-  return immortal([] {
-    return LinopType{
-        .name = "ToDevice",
-        .functions = {.fn = to_device_fn, .adj_fn = to_device_adj_fn, .split = split_unchanged},
-        .normal = unitary_normal,
-        .check = check_to_device,
-        .remark = devices_of,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "ToDevice",
+                               .functions = {.fn = to_device_fn,
+                                             .adj_fn = to_device_adj_fn,
+                                             .split = split_unchanged},
+                               .normal = unitary_normal, .check = check_to_device,
+                               .remark = devices_of, .one_shape = true);
 }
 
 NamedLinop ToDevice(Device from, Device to, Dims dims) {

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -47,14 +41,11 @@ NamedLinop zero_normal(const NamedLinop& A, const NamedLinop* inner) {
 }  // namespace
 
 const LinopType& linop_types::zero() {
-  return immortal([] {
-    return LinopType{
-        .name = "Zero",
-        .functions = {.fn = zero_fn, .adj_fn = zero_adj_fn, .split = split_unchanged},
-        .adjoint = zero_adjoint,
-        .normal = zero_normal,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Zero",
+                               .functions = {.fn = zero_fn,
+                                             .adj_fn = zero_adj_fn,
+                                             .split = split_unchanged},
+                               .adjoint = zero_adjoint, .normal = zero_normal);
 }
 
 NamedLinop Zero(Dims ishape) { return Zero(ishape, ishape); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of operators. Each check appends lines to the report; an exception is a line too.
 #include <algorithm>
-#include <cmath>
 
 #include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/linop/copies/copying.hpp"

@@ -8,15 +8,8 @@
 #include <cmath>
 #include <functional>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/transforms/convolution_graph.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 #include "palimpsest/ops/transforms/nufft.hpp"
 
@@ -389,17 +382,12 @@ Variable convolved_adjoint(const Variable& y, const Variable& h, const Convoluti
 }
 
 const LinopType& linop_types::convolution() {
-  return immortal([] {
-    return LinopType{
-        .name = "Convolution",
-        .functions = {.fn = convolution_fn,
-                      .adj_fn = convolution_adj_fn,
-                      .normal_fn = convolution_normal_fn,
-                      .split = convolution_split},
-        .normal = convolution_normal,
-        .check = check_convolution,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Convolution",
+                               .functions = {.fn = convolution_fn,
+                                             .adj_fn = convolution_adj_fn,
+                                             .normal_fn = convolution_normal_fn,
+                                             .split = convolution_split},
+                               .normal = convolution_normal, .check = check_convolution);
 }
 
 NamedLinop Convolution(Parameter kernel, ConvolutionOptions options) {

@@ -2,19 +2,13 @@
 #include "palimpsest/linop/transforms/fft.hpp"
 
 #include <algorithm>
-#include <cmath>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/named/matching.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
 
 namespace palimpsest {
 namespace {
@@ -187,19 +181,13 @@ std::string norm_name(FftNorm norm) {
 }  // namespace
 
 const LinopType& linop_types::fft() {
-  return immortal([] {
-    return LinopType{
-        .name = "Fft",
-        .functions = {.fn = fft_fn,
-                      .adj_fn = fft_adj_fn,
-                      .normal_fn = fft_normal_fn,
-                      .split = fft_split},
-        .adj_normal_fn = fft_normal_fn,
-        .normal = fft_normal,
-        .check = check_fft,
-        .inverse = fft_inverse,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Fft",
+                               .functions = {.fn = fft_fn,
+                                             .adj_fn = fft_adj_fn,
+                                             .normal_fn = fft_normal_fn,
+                                             .split = fft_split},
+                               .adj_normal_fn = fft_normal_fn, .normal = fft_normal,
+                               .check = check_fft, .inverse = fft_inverse);
 }
 
 NamedLinop Fft(int ndim, FftLinopOptions options) {

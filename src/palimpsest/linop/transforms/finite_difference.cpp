@@ -3,12 +3,8 @@
 
 #include <cmath>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/containers/stack.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/transforms/stencil.hpp"
 
 namespace palimpsest {
@@ -78,17 +74,12 @@ const char* name_of_boundary(DifferenceBoundary boundary) {
 }  // namespace
 
 const LinopType& linop_types::finite_difference() {
-  return immortal([] {
-    return LinopType{
-        .name = "FiniteDifference",
-        .functions = {.fn = difference_fn,
-                      .adj_fn = difference_adj_fn,
-                      .normal_fn = difference_normal_fn,
-                      .split = difference_split},
-        .check = check_difference,
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "FiniteDifference",
+                               .functions = {.fn = difference_fn,
+                                             .adj_fn = difference_adj_fn,
+                                             .normal_fn = difference_normal_fn,
+                                             .split = difference_split},
+                               .check = check_difference, .one_shape = true);
 }
 
 NamedLinop FiniteDifference(Dims dims, ND d, FiniteDifferenceOptions options) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/transforms/interpolate.hpp"
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/transforms/point_axes.hpp"
 #include "palimpsest/ops/transforms/gridding_op.hpp"
 
@@ -50,17 +48,12 @@ Parameters derive_interpolate(const NamedLinop& A) {
 }  // namespace
 
 const LinopType& linop_types::interpolate() {
-  return immortal([] {
-    return LinopType{
-        .name = "Interpolate",
-        .functions = {.fn = interpolate_fn,
-                      .adj_fn = interpolate_adj_fn,
-                      .split = grid_to_points_split,
-                      .size = grid_to_points_size},
-        .check = check_interpolate,
-        .derive = derive_interpolate,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Interpolate",
+                               .functions = {.fn = interpolate_fn,
+                                             .adj_fn = interpolate_adj_fn,
+                                             .split = grid_to_points_split,
+                                             .size = grid_to_points_size},
+                               .check = check_interpolate, .derive = derive_interpolate);
 }
 
 NamedLinop Interpolate(Parameter locs, Extents grid_size, InterpolateLinopOptions options) {

@@ -4,15 +4,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/transforms/nufft_detail.hpp"
 #include "palimpsest/linop/transforms/point_axes.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 
 namespace palimpsest {
@@ -244,18 +238,13 @@ Variable nearest_index(const NufftGeometry& g, const Variable& locs, std::size_t
 bool is_sampling(const NamedLinop& A) { return A.attr("mode").as_string() == "sampling"; }
 
 const LinopType& linop_types::nufft() {
-  return immortal([] {
-    return LinopType{
-        .name = "Nufft",
-        .functions = {.fn = nufft_fn,
-                      .adj_fn = nufft_adj_fn,
-                      .split = grid_to_points_split,
-                      .size = grid_to_points_size},
-        .normal = nufft_normal,
-        .check = check_nufft,
-        .derive = derive_nufft,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Nufft",
+                               .functions = {.fn = nufft_fn,
+                                             .adj_fn = nufft_adj_fn,
+                                             .split = grid_to_points_split,
+                                             .size = grid_to_points_size},
+                               .normal = nufft_normal, .check = check_nufft,
+                               .derive = derive_nufft);
 }
 
 NamedLinop SamplingNufft(Parameter locs, Extents grid_size, Dims output,

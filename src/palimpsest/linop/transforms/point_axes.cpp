@@ -3,9 +3,7 @@
 
 #include <cmath>
 
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 
 namespace palimpsest {
 

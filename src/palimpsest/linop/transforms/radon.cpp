@@ -6,14 +6,9 @@
 #include <numbers>
 #include <vector>
 
-#include "palimpsest/base/immortal.hpp"
 #include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/linop/operators/scalar.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/transforms/convolution.hpp"
 
 namespace palimpsest {
@@ -77,13 +72,11 @@ NamedLinop radon_split(const NamedLinop& A, const Tile& tile) {
 }  // namespace
 
 const LinopType& linop_types::radon() {
-  return immortal([] {
-    return LinopType{
-        .name = "Radon",
-        .functions = {.fn = radon_fn, .split = radon_split, .size = radon_size},
-        .check = check_radon,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Radon",
+                               .functions = {.fn = radon_fn,
+                                             .split = radon_split,
+                                             .size = radon_size},
+                               .check = check_radon);
 }
 
 NamedLinop Radon(Parameter angles, Extents image_size, RadonLinopOptions options) {

@@ -2,18 +2,10 @@
 #include "palimpsest/linop/transforms/sampling.hpp"
 
 #include <algorithm>
-#include <cmath>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 
 namespace palimpsest {
 namespace {
@@ -159,17 +151,12 @@ Dims point_names(const SamplingOptions& options, std::size_t rank) {
 }  // namespace
 
 const LinopType& linop_types::sampling() {
-  return immortal([] {
-    return LinopType{
-        .name = "Sampling",
-        .functions = {.fn = sampling_fn,
-                      .adj_fn = sampling_adj_fn,
-                      .split = sampling_split,
-                      .size = sampling_size},
-        .normal = sampling_normal,
-        .check = check_sampling,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(.name = "Sampling",
+                               .functions = {.fn = sampling_fn,
+                                             .adj_fn = sampling_adj_fn,
+                                             .split = sampling_split,
+                                             .size = sampling_size},
+                               .normal = sampling_normal, .check = check_sampling);
 }
 
 NamedLinop Sampling(std::vector<Tensor> idx, Extents input_size, SamplingOptions options) {

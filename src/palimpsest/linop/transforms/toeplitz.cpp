@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/dense_roles.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/pad.hpp"
@@ -17,9 +15,6 @@
 #include "palimpsest/linop/transforms/nufft_detail.hpp"
 #include "palimpsest/linop/transforms/point_axes.hpp"
 #include "palimpsest/ops/create/create.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 
 namespace palimpsest {

@@ -9,15 +9,7 @@
 #include <cmath>
 #include <complex>
 
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/linop/core/builtin_types.hpp"
-#include "palimpsest/linop/core/isometry.hpp"
-#include "palimpsest/linop/core/node.hpp"
-#include "palimpsest/linop/core/splitting.hpp"
-#include "palimpsest/ops/elementwise/elementwise.hpp"
-#include "palimpsest/ops/index/index.hpp"
-#include "palimpsest/ops/shape/shape_ops.hpp"
+#include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/transforms/stencil.hpp"
 
 namespace palimpsest {
@@ -244,20 +236,14 @@ std::vector<double> wavelet_filter(std::string_view family) {
 }
 
 const LinopType& linop_types::wavelet() {
-  return immortal([] {
-    return LinopType{
-        .name = "Wavelet",
-        .functions = {.fn = wavelet_fn,
-                      .adj_fn = wavelet_adj_fn,
-                      .normal_fn = unchanged,
-                      .split = wavelet_split},
-        .adj_normal_fn = unchanged,
-        .normal = unitary_normal,
-        .check = check_wavelet,
-        .inverse = [](const NamedLinop& A) { return A.H(); },
-        .one_shape = true,
-    };
-  });
+  return PALIMPSEST_LINOP_TYPE(
+          .name = "Wavelet",
+          .functions = {.fn = wavelet_fn,
+                        .adj_fn = wavelet_adj_fn,
+                        .normal_fn = unchanged,
+                        .split = wavelet_split},
+          .adj_normal_fn = unchanged, .normal = unitary_normal, .check = check_wavelet,
+          .inverse = [](const NamedLinop& A) { return A.H(); }, .one_shape = true);
 }
 
 NamedLinop Wavelet(Dims dims, Dims over, WaveletOptions options) {
