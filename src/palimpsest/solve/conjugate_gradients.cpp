@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/conjugate_gradients.hpp"
 
-#include <algorithm>
 #include <optional>
-#include <string>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/solve/frame/solver_type.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
 namespace palimpsest {

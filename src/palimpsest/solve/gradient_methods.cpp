@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/gradient_methods.hpp"
 
-#include <string>
-
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/solve/frame/solver_type.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/proximal.hpp"
 
 namespace palimpsest {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
 #include "palimpsest/linop/core/total.hpp"
-#include "palimpsest/solve/frame/solver_type.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {

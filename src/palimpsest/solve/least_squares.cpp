@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/least_squares.hpp"
 
-#include <string>
-
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/containers/chain.hpp"
-#include "palimpsest/solve/frame/solver_type.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 
 namespace palimpsest {
 namespace {

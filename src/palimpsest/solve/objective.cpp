@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/objective.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/split/budget.hpp"
-#include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
 namespace palimpsest {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/scaling.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include "palimpsest/solve/frame/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/named/sizes.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/svd.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 

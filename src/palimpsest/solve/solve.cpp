@@ -24,23 +24,9 @@ bool CancelScope::is_cancelled() noexcept {
 }
 
 std::string_view name_of(Status status) {
-  switch (status) {
-    case Status::converged:
-      return "converged";
-    case Status::max_iterations:
-      return "max_iterations";
-    case Status::time_limit:
-      return "time_limit";
-    case Status::breakdown:
-      return "breakdown";
-    case Status::diverged:
-      return "diverged";
-    case Status::stopped:
-      return "stopped";
-    case Status::cancelled:
-      return "cancelled";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {
+      "converged", "max_iterations", "time_limit", "breakdown", "diverged", "stopped", "cancelled"};
+  return kNames[static_cast<std::size_t>(status)];
 }
 
 }  // namespace palimpsest

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/batches.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/split/batch.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 
 namespace palimpsest {
 namespace {

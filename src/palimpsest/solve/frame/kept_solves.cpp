@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/kept_solves.hpp"
 
-#include <algorithm>
 #include <mutex>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 
 namespace palimpsest {
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/frame/program.hpp"
 
 namespace palimpsest {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/planned.hpp"
 
-#include <cmath>
-#include <limits>
 #include <optional>
-#include <string>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
 #include "palimpsest/named/matching.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
 
 namespace palimpsest {

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/program.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
-#include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 

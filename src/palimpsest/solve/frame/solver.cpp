@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/solver.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/solve/frame/kept_solves.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/frame/program.hpp"
 #include "palimpsest/solve/scaling.hpp"
 

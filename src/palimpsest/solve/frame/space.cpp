@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/core/axes.hpp"

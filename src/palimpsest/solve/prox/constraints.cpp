@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/prox/constraints.hpp"
 
-#include <limits>
-
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/prox/norms.hpp"
 
-#include <cmath>
-
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 

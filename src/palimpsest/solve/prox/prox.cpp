@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/prox/prox.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <map>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/axes.hpp"
-#include "palimpsest/named/matching.hpp"
 #include "palimpsest/named/sizes.hpp"
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 

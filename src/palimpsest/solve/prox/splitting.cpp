@@ -2,11 +2,8 @@
 // Functions of parts of an operand, and proximal steps one part after the other.
 #include "palimpsest/linop/core/splitting.hpp"
 
-#include <algorithm>
-
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/named/sizes.hpp"
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/prox/total_variation.hpp"
 
-#include <cmath>
 #include <map>
 
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/sizes.hpp"
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"

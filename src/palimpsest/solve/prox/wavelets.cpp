@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/prox/wavelets.hpp"
 
-#include <algorithm>
-#include <cmath>
-
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/named/sizes.hpp"
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 
 namespace palimpsest {

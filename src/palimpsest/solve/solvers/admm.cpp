@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <string>
 
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/options.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/closed_step.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <limits>
 
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"

@@ -2,9 +2,7 @@
 #include "palimpsest/solve/solvers/bidiagonal.hpp"
 
 #include <cmath>
-#include <string>
 
-#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/solve/frame/options.hpp"
 
 namespace palimpsest::bidiagonal {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/solvers/closed_step.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <string>
-
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
-#include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 

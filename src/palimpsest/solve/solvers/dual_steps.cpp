@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest::proximal {

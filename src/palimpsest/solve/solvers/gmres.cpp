@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 
 #include "palimpsest/ops/index/rows.hpp"
-#include "palimpsest/solve/frame/options.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/solvers/krylov.hpp"
 
-#include <cmath>
-#include <limits>
-#include <string>
-
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/named/matching.hpp"
-#include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 
 namespace palimpsest::krylov {

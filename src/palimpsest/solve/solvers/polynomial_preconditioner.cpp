@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numbers>
-#include <string>
 
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/containers/add.hpp"
-#include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/matching.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/preconditioner.hpp"
 
 namespace palimpsest {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/solvers/proximal.hpp"
 
-#include <cmath>
-#include <limits>
-#include <string>
-
-#include "palimpsest/ops/ops.hpp"
-#include "palimpsest/solve/frame/options.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest::proximal {

@@ -6,7 +6,6 @@
 #include "palimpsest/ops/index/rows.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
-#include "palimpsest/solve/solvers/krylov.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <limits>
-#include <string>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/ops/products/svd.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/basis.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/solvers/svd.hpp"

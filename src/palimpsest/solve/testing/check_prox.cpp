@@ -2,17 +2,15 @@
 #include "palimpsest/solve/testing/check_prox.hpp"
 
 #include <array>
-#include <cmath>
 #include <complex>
 #include <sstream>
 #include <string_view>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/named/sizes.hpp"
-#include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/saving.hpp"
 
