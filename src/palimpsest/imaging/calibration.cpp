@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/calibration.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/solve/least_squares.hpp"
@@ -17,8 +9,6 @@
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // A grid with its three axes, 1 for those that are missing.
 std::array<index_t, 3> grid_of(const Extents& shape, std::size_t leading) {

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/coil_compression.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <numbers>
 #include <span>
-#include <utility>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/coil_mixer.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/pad.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest {
 namespace {
 
-using Sample = std::complex<float>;
-using Complex = std::complex<double>;
 using Matrix = std::vector<Complex>;  // row-major
 
 struct Eigen {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/coil_maps.hpp"
 
-#include <cmath>
-#include <complex>
-#include <numbers>
 #include <string>
-#include <vector>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {

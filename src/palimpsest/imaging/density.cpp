@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/linop/transforms/interpolate.hpp"
 

@@ -2,21 +2,15 @@
 // The polynomial of G is contracted axis by axis: for a plane, a line, a point. Workers take groups
 // of kLines lines. The power steps of a line begin with the vectors of the line before in its
 // group. The groups are the same for any number of workers, and so is the result.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <complex>
 #include <mutex>
-#include <numbers>
 #include <span>
-#include <vector>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/imaging/espirit_kernels.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
 #include "palimpsest/kernels/arrays/dominant_vectors.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
@@ -24,9 +18,6 @@
 
 namespace palimpsest {
 namespace {
-
-using Complex = std::complex<double>;
-using Sample = std::complex<float>;
 
 constexpr index_t kLines = 8;
 // Power steps before LAPACK takes over, for the first line of a group and for the others.

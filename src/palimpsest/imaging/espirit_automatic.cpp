@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices by Stein's unbiased estimate of risk: weights of singular vectors, and the crop value.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numbers>
-#include <vector>
 
 #include "palimpsest/imaging/espirit_kernels.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
 
-using Complex = std::complex<double>;
-using Sample = std::complex<float>;
 using Line = std::vector<Complex>;
 
 // Estimated risk of the threshold l of singular values s, of complex noise whose real and imaginary

@@ -4,19 +4,13 @@
 // give v = A^H u / sigma.
 #include "palimpsest/imaging/espirit_kernels.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <span>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Complex = std::complex<double>;
 
 constexpr index_t kChunk = 256;  // windows that are collected at a time
 

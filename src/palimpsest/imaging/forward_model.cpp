@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/forward_model.hpp"
 
-#include <fmt/format.h>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 
 namespace palimpsest {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/inputs.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 
 namespace palimpsest {

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coil sensitivities from coil images.
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <complex>
 #include <span>
-#include <vector>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
-using Complex = std::complex<double>;
 
 constexpr double kKaiserBeta = 4;
 

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/noise.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <complex>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/io/cartesian.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
-using Complex = std::complex<double>;
 
 constexpr double kBorder = 0.95;  // of the half extent of an axis
 

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/partial_fourier.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-#include <complex>
 #include <numeric>
-#include <utility>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/transforms.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 struct Weights {
   std::vector<float> low, homodyne;

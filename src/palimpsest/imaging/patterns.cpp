@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/patterns.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numbers>
-#include <numeric>
-#include <utility>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/random.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/phantom.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <complex>
-#include <numbers>
-#include <string>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -88,8 +83,6 @@ Tensor ellipse_image(std::span<const Ellipse> ellipses, index_t ny, index_t nx) 
 
 // -- k-space -----------------------------------------------------------------------------------
 namespace {
-
-using Complex = std::complex<double>;
 
 // The integral of exp(-i (u x + v y)) over an ellipse: a disc's, 2 pi J1(r) / r, stretched.
 Complex transform_of(const Ellipse& e, double u, double v) {

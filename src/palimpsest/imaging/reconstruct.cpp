@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/reconstruct.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <utility>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
@@ -17,8 +9,6 @@
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 void check_finite(const Tensor& kspace) {
   const Tensor dense = kspace.contiguous();
@@ -98,14 +88,9 @@ Tensor mean_of_frames(const Tensor& kspace, const Tensor& mask) {
   return mean;
 }
 
-bool needs_scale(const ReconstructOptions& options) {
-  return options.keep_scale ||
-         std::any_of(options.regularizers.begin(), options.regularizers.end(), is_relative);
-}
-
 double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions& options) {
   if (options.scale) return *options.scale;
-  if (!needs_scale(options)) return 1;
+  if (!needs_scale(options.regularizers, options.keep_scale)) return 1;
   if (data.sampling.trajectory) {
     const Tensor image = A.H()(data.kspace).contiguous();
     return brightness(image.unsqueeze(0)).scale();

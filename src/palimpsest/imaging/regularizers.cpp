@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/regularizers.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/permute.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/norms.hpp"

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/scale.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <complex>
-#include <numbers>
 #include <span>
-#include <vector>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
-using Complex = std::complex<double>;
 
 constexpr index_t kLargest = 32;
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/scan.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
-#include <cmath>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
 
 namespace palimpsest {

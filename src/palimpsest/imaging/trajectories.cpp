@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/trajectories.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/transforms.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
-#include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // The order of axes that puts those that are transformed at the end, and back.
 struct Order {

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/corrections/epi.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <numbers>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
-using Complex = std::complex<double>;
 
 NamedLinop fft_along_x() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
 

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/corrections/radial_delays.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <numbers>
 #include <optional>
-#include <vector>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // Points around the middle of a spoke: kReach samples to each side, kFine points for each sample.
 constexpr index_t kReach = 6, kFine = 16, kPoints = 2 * kReach * kFine + 1;

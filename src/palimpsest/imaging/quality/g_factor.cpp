@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/quality/g_factor.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <complex>
-#include <vector>
-
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // Sums of the values and their squares over replicas, for each point.
 class Deviation {

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/quality/metrics.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/results/image.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Value = std::complex<double>;
 
 constexpr double kOfPercentile = 0.05, kPercentile = 0.99;
 constexpr index_t kReach = 5;
@@ -149,12 +142,12 @@ Quality image_quality(const Tensor& reference, const Tensor& image, const Qualit
   const Tensor found = values_of(image, options.complex);
   const bool* counts = mask.data<bool>();
   const auto *r = known.data<std::complex<float>>(), *x = found.data<std::complex<float>>();
-  Value product = 0;
+  Complex product = 0;
   double rr = 0, xx = 0, largest = 0;
   Quality result;
   for (index_t i = 0; i < known.numel(); ++i) {
     if (!counts[i]) continue;
-    const Value a = Value(r[i]), b = Value(x[i]);
+    const Complex a = Complex(r[i]), b = Complex(x[i]);
     product += std::conj(b) * a;
     rr += std::norm(a);
     xx += std::norm(b);
@@ -166,7 +159,7 @@ Quality image_quality(const Tensor& reference, const Tensor& image, const Qualit
   if (options.fit && xx > 0) result.factor = product / xx;
   double error = 0;
   for (index_t i = 0; i < known.numel(); ++i) {
-    if (counts[i]) error += std::norm(result.factor * Value(x[i]) - Value(r[i]));
+    if (counts[i]) error += std::norm(result.factor * Complex(x[i]) - Complex(r[i]));
   }
   result.nrmse = std::sqrt(error / rr);
   result.psnr_db = error > 0 ? 20 * std::log10(largest / std::sqrt(error / double(result.points)))

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/grid_file.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"

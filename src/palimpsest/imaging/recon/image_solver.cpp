@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/image_solver.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <utility>
-
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/distributed/distribute.hpp"
 #include "palimpsest/distributed/distributed_leaves.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/scratch_array.hpp"
-#include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/frame/solver.hpp"

@@ -2,6 +2,7 @@
 // Internal.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -148,6 +149,11 @@ class ImageSolver {
 
 /// The largest sum over coils of |s|^2 of a point: maps (coil, z, y, x), read line by line.
 double largest_norm2(const Tensor& maps);
+
+/// True if the scale of the data matters: for a term proportional to |x|, or for the result.
+inline bool needs_scale(const std::vector<Regularizer>& regularizers, bool keep_scale) {
+  return keep_scale || std::any_of(regularizers.begin(), regularizers.end(), is_relative);
+}
 
 /// The objective's functions without its data, of an image with these dimensions, and the method
 /// that is used for them.

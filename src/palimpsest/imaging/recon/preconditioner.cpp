@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/preconditioner.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <numbers>
-
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
-#include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // Least value relative to the mean: below it the bound says nothing about single samples.
 constexpr float kLeast = 0.02F;

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual coils of a scan: the data that they are computed from.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
 
 #include "palimpsest/imaging/calibration.hpp"
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // Points of the calibration area along an axis; along a trajectory samples within half of it.
 constexpr index_t kCalibration = 24;

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/scan_file.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <utility>
-
-#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/patterns.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {

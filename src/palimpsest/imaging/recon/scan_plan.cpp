@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/grid_file.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
@@ -55,10 +51,6 @@ void check_center(const CalibrationArea& center, const Extents& item, index_t ke
       "[coil sensitivities] the densely sampled centre of k-space is too small: got {}{} x {} "
       "points, expected at least {}{} x {}. Try --maps FILE",
       got, rows, columns, expected, least, least));
-}
-
-bool needs_scale(const std::vector<Regularizer>& regularizers) {
-  return std::any_of(regularizers.begin(), regularizers.end(), is_relative);
 }
 
 }  // namespace
@@ -373,7 +365,7 @@ bool ScanReconstruction::Impl::arranges() const {
 }
 
 bool ScanReconstruction::Impl::wants_scale() const {
-  return !options.scale && (options.keep_scale || needs_scale(options.regularizers));
+  return !options.scale && needs_scale(options.regularizers, options.keep_scale);
 }
 
 bool ScanReconstruction::Impl::scales_on_grid() const {

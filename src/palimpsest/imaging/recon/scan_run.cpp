@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <utility>
-
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
@@ -14,8 +8,6 @@
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // Planes of a volume below this part of its largest value are rounding errors of empty ones.
 constexpr double kEmptyPlane = 1e-6;

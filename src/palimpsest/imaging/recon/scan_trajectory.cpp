@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scans along a trajectory: where their samples lie, and their readouts in order of the frames.
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <complex>
-#include <utility>
-
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
 
 namespace palimpsest {

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/subspace.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 
 namespace palimpsest {
 namespace {
-
-using Sample = std::complex<float>;
 
 // (B) -> one column of K's outer product with itself, of a frame.
 void add_frame(const Sample* row, index_t n, const Tensor& weights, Tensor& into) {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/image.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <complex>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
 namespace {
@@ -43,7 +37,6 @@ ImagePart parse_image_part(const std::string& name) {
 }
 
 Tensor part_of(const Tensor& x, ImagePart part) {
-  using Sample = std::complex<float>;
   if (!is_complex(x.dtype()) && part == ImagePart::magnitude) {
     Tensor result = x.to(DType::float32).clone();
     float* values = result.mutable_data<float>();

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/montage.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/results/bitmap_font.hpp"
 #include "palimpsest/imaging/results/image.hpp"
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/report.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cctype>
-#include <cmath>
 
-#include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/results/image.hpp"
 #include "palimpsest/imaging/results/montage.hpp"
 #include "palimpsest/io/png.hpp"
