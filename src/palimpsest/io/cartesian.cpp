@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/cartesian.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <complex>
 #include <set>
+
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/cfl.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
-#include <string_view>
 
-#include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/base/failure.hpp"
-#include "palimpsest/io/bytes.hpp"
-#include "palimpsest/io/elements.hpp"
-#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/elements.hpp"
 
-#include <fmt/format.h>
-
-#include "palimpsest/base/failure.hpp"
-#include "palimpsest/io/bytes.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest::io_detail {
 

@@ -3,11 +3,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
-#include "palimpsest/base/failure.hpp"
 #include "palimpsest/io/image_format_list.hpp"
-#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 

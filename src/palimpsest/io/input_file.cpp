@@ -2,14 +2,12 @@
 #include "palimpsest/io/input_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
-#include "palimpsest/base/failure.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest::io_detail {
 

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/ismrmrd.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <new>
 
-#include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/base/failure.hpp"
-#include "palimpsest/io/input_file.hpp"
 #include "palimpsest/io/ismrmrd_hdf5.hpp"
 #include "palimpsest/io/ismrmrd_header.hpp"
 #include "palimpsest/io/isolated_parse.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 

@@ -40,28 +40,29 @@ Module load_module() {
   return {nullptr, fmt::format("the HDF5 module cannot be loaded ({})", reason ? reason : "")};
 }
 
+// Hands the functions of the module on, or the reason why there is none.
+template <class Result, class Use>
+void use_module(Result& result, Use use) {
+  const Module module = load_module();
+  if (module.functions) return use(*module.functions);
+  module.problem.copy(result.error, sizeof(result.error) - 1);
+  result.lacks_module = true;
+}
+
 }  // namespace
 
 void parse_raw_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
                     Arena& arena, RawFileResult& result) {
-  const Module module = load_module();
-  if (module.functions) {
-    module.functions->parse(path, file_bytes, part, arena, result);
-  } else {
-    module.problem.copy(result.error, sizeof(result.error) - 1);
-    result.lacks_module = true;
-  }
+  use_module(result, [&](const Hdf5Functions& module) {
+    module.parse(path, file_bytes, part, arena, result);
+  });
 }
 
 void parse_image_file(const std::string& path, std::uint64_t file_bytes, const std::string& series,
                       Arena& arena, ImageFileResult& result) {
-  const Module module = load_module();
-  if (module.functions) {
-    module.functions->parse_images(path, file_bytes, series, arena, result);
-  } else {
-    module.problem.copy(result.error, sizeof(result.error) - 1);
-    result.lacks_module = true;
-  }
+  use_module(result, [&](const Hdf5Functions& module) {
+    module.parse_images(path, file_bytes, series, arena, result);
+  });
 }
 
 std::string build_image_file(const ImageFileParts& parts,

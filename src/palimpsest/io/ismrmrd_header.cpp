@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/ismrmrd_header.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
-#include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
-#include <string_view>
 
-#include "palimpsest/base/failure.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest::io_detail {
 

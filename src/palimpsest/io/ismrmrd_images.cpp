@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/ismrmrd_images.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <mutex>
 
-#include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/io/elements.hpp"
 #include "palimpsest/io/ismrmrd_header.hpp"
 #include "palimpsest/io/isolated_parse.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/mrc.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <string_view>
 #include <vector>
 
-#include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/base/failure.hpp"
 #include "palimpsest/base/immortal.hpp"
-#include "palimpsest/io/bytes.hpp"
-#include "palimpsest/io/elements.hpp"
 #include "palimpsest/io/image_format_list.hpp"
-#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 namespace {

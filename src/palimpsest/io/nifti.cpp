@@ -2,20 +2,13 @@
 #include "palimpsest/io/nifti.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <vector>
 
-#include "palimpsest/base/failure.hpp"
-#include "palimpsest/io/bytes.hpp"
-#include "palimpsest/io/elements.hpp"
-#include "palimpsest/io/input_file.hpp"
 #include "palimpsest/io/nifti_header.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <zlib.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/io/elements.hpp"
 #include "palimpsest/io/nifti.hpp"
 #include "palimpsest/io/nifti_header.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 namespace palimpsest {
 namespace {

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/png.hpp"
 
-#include <fmt/format.h>
 #include <png.h>
 
-#include <algorithm>
-#include <cmath>
 #include <csetjmp>
-#include <cstring>
 #include <limits>
-#include <string_view>
 #include <vector>
 
-#include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/base/failure.hpp"
-#include "palimpsest/io/bytes.hpp"
-#include "palimpsest/io/elements.hpp"
-#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/prelude.hpp"
 
 // libpng reports errors by longjmp, which runs no destructors: the functions between setjmp and
 // libpng hold plain pointers only, and everything that owns memory lives in their callers.

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/report.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/io/input_file.hpp"
+#include "palimpsest/io/prelude.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {

@@ -12,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "palimpsest/base/failure.hpp"
 #include "palimpsest/base/shape.hpp"
 
 namespace palimpsest {

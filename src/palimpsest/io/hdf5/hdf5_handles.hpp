@@ -82,6 +82,12 @@ inline Handle compound_type(std::size_t size, std::initializer_list<Member> memb
   return type;
 }
 
+inline Handle variable_string_type() {
+  Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
+  check(H5Tset_size(type, H5T_VARIABLE), "no string type");
+  return type;
+}
+
 struct Budget {
   Arena* arena;
   std::atomic<std::uint64_t>* progress;
@@ -144,8 +150,7 @@ inline void read_xml(hid_t group, std::uint64_t file_bytes, hid_t transfer, Aren
   if (n != 1 || H5Tget_class(type) != H5T_STRING) throw Hdf5Failure{"its header is not one string"};
   const char* text = nullptr;
   if (H5Tis_variable_str(type) > 0) {
-    const Handle string(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-    check(H5Tset_size(string, H5T_VARIABLE), "no string type");
+    const Handle string = variable_string_type();
     check(H5Tset_cset(string, H5Tget_cset(type)), "no string type");
     check(H5Dread(dataset, string, H5S_ALL, H5S_ALL, transfer, &text), "its header is damaged");
   } else {
@@ -169,9 +174,21 @@ inline int errno_of_opening(const std::string& path) {
   return 0;
 }
 
+/// Runs a parser. A failure ends up as text in its result.
+template <class Result>
+void parse_into(Result& result, const std::string& path, const std::function<void()>& parse) {
+  try {
+    result.open_error = errno_of_opening(path);
+    if (result.open_error != 0) return;
+    parse();
+    result.complete = true;
+  } catch (const Hdf5Failure& failure) {
+    failure.what.copy(result.error, sizeof(result.error) - 1);
+  }
+}
+
 inline void write_xml(hid_t group, const std::string& xml) {
-  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-  check(H5Tset_size(type, H5T_VARIABLE), "no string type");
+  const Handle type = variable_string_type();
   const hsize_t one = 1;
   const Handle space(H5Screate_simple(1, &one, nullptr), H5Sclose, "no extent");
   const Handle dataset(H5Dcreate2(group, "xml", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
@@ -210,9 +227,11 @@ inline Handle open_file(const std::string& path) {
   return {H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "it cannot be opened as HDF5"};
 }
 
-/// Builds a file in memory: `fill` gets it, `use_image` its bytes.
-inline void build_in_memory(const std::function<void(hid_t)>& fill,
-                            const std::function<void(const void*, std::size_t)>& use_image) {
+/// Builds a file in memory: `fill` gets it, `use_image` its bytes. Returns the text of a failure.
+inline std::string build_in_memory(
+    const std::function<void(hid_t)>& fill,
+    const std::function<void(const void*, std::size_t)>& use_image) try {
+  const QuietHdf5 quiet;
   constexpr std::size_t kGrowBytes = std::size_t{4} << 20;
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no properties");
   check(H5Pset_fapl_core(access, kGrowBytes, false), "no file in memory");
@@ -227,6 +246,9 @@ inline void build_in_memory(const std::function<void(hid_t)>& fill,
   if (size < 0) fail("no size");
   check(H5Fget_vfd_handle(file, access, &image), "no image");
   use_image(*static_cast<unsigned char**>(image), static_cast<std::size_t>(size));
+  return {};
+} catch (const Hdf5Failure& failure) {
+  return failure.what;
 }
 
 inline Handle make_group(hid_t parent, const char* name) {

@@ -143,8 +143,7 @@ void read_attributes(hid_t series, std::uint64_t file_bytes, std::uint64_t n_ima
   if (n != n_images || H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) <= 0) return;
   auto* texts = static_cast<const char**>(arena.allocate(n * sizeof(const char*)));
   if (texts == nullptr) throw Hdf5Failure{"it announces more attributes than it has bytes"};
-  const Handle string(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-  check(H5Tset_size(string, H5T_VARIABLE), "no string type");
+  const Handle string = variable_string_type();
   check(H5Tset_cset(string, H5Tget_cset(type)), "no string type");
   check(H5Dread(dataset, string, H5S_ALL, H5S_ALL, transfer, texts), "its attributes are damaged");
   std::string all;
@@ -241,8 +240,7 @@ void fill(hid_t file, const ImageFileParts& parts) {
   const hsize_t n = parts.heads.size();
   const Handle head = image_head_type();
   write_along_images(series, "header", head, 1, &n, parts.heads.data());
-  const Handle string(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-  check(H5Tset_size(string, H5T_VARIABLE), "no string type");
+  const Handle string = variable_string_type();
   std::vector<const char*> texts;
   for (const std::string& text : parts.attributes) texts.push_back(text.c_str());
   write_along_images(series, "attributes", string, 1, &n, texts.data());
@@ -255,25 +253,12 @@ void fill(hid_t file, const ImageFileParts& parts) {
 
 void parse_images(const std::string& path, std::uint64_t file_bytes, const std::string& series,
                   Arena& arena, ImageFileResult& result) {
-  try {
-    result.open_error = errno_of_opening(path);
-    if (result.open_error != 0) return;
-    parse(path, file_bytes, series, arena, result);
-    result.complete = true;
-  } catch (const Hdf5Failure& failure) {
-    failure.what.copy(result.error, sizeof(result.error) - 1);
-  }
+  parse_into(result, path, [&] { parse(path, file_bytes, series, arena, result); });
 }
 
 std::string build_images(const ImageFileParts& parts,
                          const std::function<void(const void*, std::size_t)>& use_image) {
-  const QuietHdf5 quiet;
-  try {
-    build_in_memory([&](hid_t file) { fill(file, parts); }, use_image);
-  } catch (const Hdf5Failure& failure) {
-    return failure.what;
-  }
-  return {};
+  return build_in_memory([&](hid_t file) { fill(file, parts); }, use_image);
 }
 
 }  // namespace palimpsest::io_detail

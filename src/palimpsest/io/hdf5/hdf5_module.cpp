@@ -167,37 +167,19 @@ void write_records(hid_t group, std::span<const AcquisitionRecord> records) {
   check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, records.data()), "no readouts");
 }
 
-void build(const std::string& xml, std::span<const AcquisitionRecord> records,
-           const std::function<void(const void*, std::size_t)>& use_image) {
+void parse_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
+                Arena& arena, RawFileResult& result) {
+  parse_into(result, path, [&] { parse(path, file_bytes, part, arena, result); });
+}
+
+std::string build_file(const std::string& xml, std::span<const AcquisitionRecord> records,
+                       const std::function<void(const void*, std::size_t)>& use_image) {
   const auto fill = [&](hid_t file) {
     const Handle group = make_group(file, "dataset");
     write_xml(group, xml);
     write_records(group, records);
   };
-  build_in_memory(fill, use_image);
-}
-
-void parse_file(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part,
-                Arena& arena, RawFileResult& result) {
-  try {
-    result.open_error = errno_of_opening(path);
-    if (result.open_error != 0) return;
-    parse(path, file_bytes, part, arena, result);
-    result.complete = true;
-  } catch (const Hdf5Failure& failure) {
-    failure.what.copy(result.error, sizeof(result.error) - 1);
-  }
-}
-
-std::string build_file(const std::string& xml, std::span<const AcquisitionRecord> records,
-                       const std::function<void(const void*, std::size_t)>& use_image) {
-  const QuietHdf5 quiet;
-  try {
-    build(xml, records, use_image);
-  } catch (const Hdf5Failure& failure) {
-    return failure.what;
-  }
-  return {};
+  return build_in_memory(fill, use_image);
 }
 
 }  // namespace
