@@ -2,7 +2,6 @@
 #include "palimpsest/cli/command_line.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <numeric>
@@ -10,9 +9,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/cli/config_file.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 
 namespace palimpsest::cli {

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest doctor: facts about this machine and this build.
-#include <fmt/format.h>
 
-#include <memory>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
-#include "palimpsest/io/report.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/kernels/libraries.hpp"
 #include "palimpsest/memory/allocator.hpp"
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest help: texts that belong to several commands.
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "palimpsest/cli/commands.hpp"
 #include "palimpsest/cli/manual.hpp"
-#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/cli/prelude.hpp"
 
 namespace palimpsest::cli {
 namespace {

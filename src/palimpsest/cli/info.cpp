@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest info: the contents of a file.
-#include <fmt/format.h>
 
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/outputs.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/results/image_formats.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -21,7 +14,6 @@
 #include "palimpsest/io/nifti.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/io/png.hpp"
-#include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {

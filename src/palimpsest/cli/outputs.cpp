@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/outputs.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <system_error>
 
 #include "palimpsest/base/atomic_file.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/cli/prelude.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,30 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest recon: from k-space to an image. palimpsest plan: time and memory of that.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/clock.hpp"
 #include "palimpsest/cli/code_pages.hpp"
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
 #include "palimpsest/cli/messages.hpp"
-#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/cli/progress.hpp"
 #include "palimpsest/cli/recon/recon_options.hpp"
 #include "palimpsest/cli/recon/recon_report.hpp"
 #include "palimpsest/cli/recon/recon_results.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
-#include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest simulate: a raw scan of a known image.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <complex>
-#include <memory>
-#include <optional>
-#include <string>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/cli/recon/image.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/phantom.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/npy.hpp"
-#include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -123,12 +113,8 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
 }
 
 void check_options(const SimulateOptions& options) {
-  if (options.coils < 1 || options.coils > kMostCoils) {
-    throw UsageError(fmt::format("[--coils] got {}, expected 1 to {}", options.coils, kMostCoils));
-  }
-  if (options.size < 8 || options.size > kLargestAxis) {
-    throw UsageError(fmt::format("[--size] got {}, expected 8 to {}", options.size, kLargestAxis));
-  }
+  expect_between("--coils", options.coils, 1, kMostCoils);
+  expect_between("--size", options.size, 8, kLargestAxis);
   if (!(options.noise >= 0) || !std::isfinite(options.noise)) {
     throw UsageError(
         fmt::format("[--noise] got {}, expected a number of at least 0", options.noise));

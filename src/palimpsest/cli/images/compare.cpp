@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest compare: images against a known one, as a table and side by side.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/outputs.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/cli/recon/recon_facts.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
 #include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/quality/metrics.hpp"
 #include "palimpsest/imaging/results/montage.hpp"
 #include "palimpsest/io/png.hpp"
-#include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {

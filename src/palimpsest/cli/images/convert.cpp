@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest convert: the same numbers in another format.
-#include <fmt/format.h>
 
 #include <charconv>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/outputs.hpp"
-#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/format.hpp"
@@ -130,9 +122,7 @@ Image read_cut(const std::string& path, std::vector<Cut>& cuts) {
 }
 
 void convert(const ConvertOptions& options) {
-  if (options.bits != 8 && options.bits != 16) {
-    throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
-  }
+  expect_bits(options.bits);
   std::vector<Cut> cuts;
   for (const std::string& text : options.slices) cuts.push_back(parse_cut(text));
   WriteImageOptions how = {.bits = options.bits, .columns = options.columns};

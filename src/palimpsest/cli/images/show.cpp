@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest show: an image as a picture, or in the terminal.
-#include <fmt/format.h>
 
 #include <cmath>
-#include <memory>
-#include <string>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/outputs.hpp"
-#include "palimpsest/cli/standard_output.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/results/montage.hpp"
 
@@ -69,12 +63,8 @@ void preview(const Image& image, const ShowOptions& options, ImagePart part) {
 }
 
 void show(const ShowOptions& options) {
-  if (options.columns < 0) {
-    throw UsageError(fmt::format("[--columns] got {}, expected at least 0", options.columns));
-  }
-  if (options.bits != 8 && options.bits != 16) {
-    throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
-  }
+  expect_between("--columns", options.columns, 0);
+  expect_bits(options.bits);
   WriteImageOptions how = {
       .part = parse_image_part(options.part), .bits = options.bits, .columns = options.columns};
   take_window(options.window, how);

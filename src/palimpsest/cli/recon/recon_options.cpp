@@ -121,15 +121,9 @@ void check_numbers(const ReconOptions& options) {
         fmt::format("[--lambda, --tolerance] got {} and {}, expected numbers of at least 0", lambda,
                     tolerance));
   }
-  if (options.bits != 8 && options.bits != 16) {
-    throw UsageError(fmt::format("[--bits] got {}, expected 8 or 16", options.bits));
-  }
-  if (options.columns < 0) {
-    throw UsageError(fmt::format("[--columns] got {}, expected at least 0", options.columns));
-  }
-  if (options.threads.value_or(1) < 1) {
-    throw UsageError(fmt::format("[--threads] got {}, expected at least 1", *options.threads));
-  }
+  expect_bits(options.bits);
+  expect_between("--columns", options.columns, 0);
+  expect_between("--threads", options.threads.value_or(1), 1);
 }
 
 void set_scale(const ReconOptions& options, ScanReconstructionOptions& how) {

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/recon/recon_results.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "palimpsest/cli/failure.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/imaging/results/report.hpp"
-#include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/steps/array_files.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <complex>
 
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/results/image_formats.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
-#include "palimpsest/io/npy.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 
 namespace palimpsest::cli {

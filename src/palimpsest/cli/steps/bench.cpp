@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest bench: how fast this machine applies operators.
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
-#include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
-#include "palimpsest/imaging/transforms.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest::cli {
@@ -77,9 +66,7 @@ double copy_seconds(index_t n_bytes, index_t rounds) {
 
 void bench(const BenchCommand& options) {
   constexpr index_t kCopyBytes = index_t{1} << 26;
-  if (options.size < 8 || options.size > 4096) {
-    throw UsageError(fmt::format("[--size] got {}, expected 8 to 4096", options.size));
-  }
+  expect_between("--size", options.size, 8, 4096);
   if (options.coils < 1 || options.coils > 256 || options.rounds < 1) {
     throw UsageError(
         fmt::format("[--coils, --rounds] got {} and {}, expected 1 to 256, and at least "

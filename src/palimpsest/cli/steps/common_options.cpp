@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/steps/common_options.hpp"
 
-#include <fmt/format.h>
-
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/cli/byte_size.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/standard_output.hpp"
-#include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 
 namespace palimpsest::cli {
 
@@ -34,9 +30,7 @@ Command& add_common(Command& command, CommonOptions& options) {
 Run::Run(const std::string& command, const CommonOptions& options)
     : options_(options), messages_(options.quiet) {
   if (options.threads) {
-    if (*options.threads < 1) {
-      throw UsageError(fmt::format("[--threads] got {}, expected at least 1", *options.threads));
-    }
+    expect_between("--threads", *options.threads, 1);
     threads_.emplace(ConfigOverrides{.threads = *options.threads});
   }
   report_.set("version", 2).set("command", command);

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest compress: fewer, virtual coils.
-#include <fmt/format.h>
 
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/coil_compression.hpp"
-#include "palimpsest/io/npy.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest fft: Fourier transform along axes of an array.
-#include <fmt/format.h>
-
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
-#include "palimpsest/graph/type.hpp"
-#include "palimpsest/imaging/inputs.hpp"
-#include "palimpsest/imaging/transforms.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest maps: coil sensitivities out of k-space.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
-#include "palimpsest/cli/text.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/calibration.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
-#include "palimpsest/imaging/transforms.hpp"
 #include "palimpsest/io/scratch_array.hpp"
 
 namespace palimpsest::cli {

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest nufft: Fourier transform between images and samples along a trajectory.
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <memory>
-#include <string>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
-#include "palimpsest/graph/type.hpp"
-#include "palimpsest/imaging/inputs.hpp"
-#include "palimpsest/imaging/transforms.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 
 namespace palimpsest::cli {

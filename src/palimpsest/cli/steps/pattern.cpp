@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest pattern: which phase encodes to measure.
-#include <fmt/format.h>
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 
 namespace palimpsest::cli {

@@ -2,18 +2,8 @@
 // palimpsest phantom: known images, and simulated measurements of them.
 #include "palimpsest/imaging/phantom.hpp"
 
-#include <fmt/format.h>
-
-#include <memory>
-#include <string>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
-#include "palimpsest/imaging/transforms.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -45,9 +35,7 @@ void phantom(const PhantomCommand& options) {
   announce_image(outputs, options.output);
   announce_image(outputs, options.save_maps, array_endings());
   const std::vector<index_t> n = parse_numbers("--size", options.size, {2});
-  if (options.coils < 1 || options.coils > kMostCoils) {
-    throw UsageError(fmt::format("[--coils] got {}, expected 1 to {}", options.coils, kMostCoils));
-  }
+  expect_between("--coils", options.coils, 1, kMostCoils);
   const index_t ny = n[0], nx = n[1], points = ny * nx;
   run.facts().set("rows", ny).set("columns", nx).set("coils", options.coils);
   const bool is_exact = options.kspace && options.coils == 1;

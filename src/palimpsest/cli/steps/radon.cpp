@@ -2,27 +2,12 @@
 // palimpsest radon: sinograms of slices, and slices from sinograms or tilt series.
 #include "palimpsest/linop/transforms/radon.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <memory>
 #include <numbers>
-#include <string>
-#include <vector>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
-#include "palimpsest/graph/type.hpp"
-#include "palimpsest/imaging/inputs.hpp"
-#include "palimpsest/io/npy.hpp"
-#include "palimpsest/linop/containers/add.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -61,9 +46,7 @@ std::vector<double> angles_of(const RadonCommand& options) {
   }
   std::vector<double> angles;
   if (options.views) {
-    if (*options.views < 1 || *options.views > 1'000'000) {
-      throw UsageError(fmt::format("[--views] got {}, expected 1 to 1000000", *options.views));
-    }
+    expect_between("--views", *options.views, 1, 1'000'000);
     for (index_t a = 0; a < *options.views; ++a) {
       angles.push_back(180.0 * static_cast<double>(a) / static_cast<double>(*options.views));
     }
@@ -111,9 +94,7 @@ Tensor data_of(const RadonCommand& options, const Tensor& read, std::size_t n_an
 NamedLinop model_of(const RadonCommand& options, const Tensor& data, std::vector<double> angles) {
   RadonLinopOptions how{
       .n_detectors = options.detectors, .spacing = options.spacing, .center = options.center};
-  if (options.detectors && *options.detectors < 1) {
-    throw UsageError(fmt::format("[--detectors] got {}, expected at least 1", *options.detectors));
-  }
+  expect_between("--detectors", options.detectors.value_or(1), 1);
   Extents size{data.shape(-2), data.shape(-1)};
   if (options.to_image()) {
     how.n_detectors = data.shape(-1);
@@ -152,10 +133,7 @@ void radon(const RadonCommand& options) {
   run.facts().set("input", options.input).set("angles", std::ssize(angles));
   Tensor y;
   if (options.inverse) {
-    if (options.iterations < 1) {
-      throw UsageError(
-          fmt::format("[--iterations] got {}, expected at least 1", options.iterations));
-    }
+    expect_between("--iterations", options.iterations, 1);
     Extents extents = x.shape();
     for (std::size_t d = 0; d < 2; ++d) {
       extents[x.rank() - 2 + d] = A.size(d == 0 ? "Ny" : "Nx").value();

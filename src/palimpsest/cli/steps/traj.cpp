@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest traj: trajectories and the weights of their samples.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <complex>
-#include <memory>
-#include <optional>
-#include <string>
 
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/cfl.hpp"
-#include "palimpsest/io/npy.hpp"
 
 namespace palimpsest::cli {
 namespace {

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest whiten: makes the coils' noise uncorrelated, of variance 1.
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "palimpsest/cli/commands.hpp"
-#include "palimpsest/cli/failure.hpp"
-#include "palimpsest/cli/images/image_files.hpp"
-#include "palimpsest/cli/steps/array_files.hpp"
-#include "palimpsest/cli/steps/common_options.hpp"
-#include "palimpsest/imaging/inputs.hpp"
+#include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/noise.hpp"
 #include "palimpsest/io/cartesian.hpp"
-#include "palimpsest/io/npy.hpp"
 
 namespace palimpsest::cli {
 namespace {
