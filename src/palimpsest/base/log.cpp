@@ -10,7 +10,6 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <utility>
 
 #include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/base/error.hpp"

@@ -4,7 +4,6 @@
 #include <Random123/philox.h>
 
 #include <array>
-#include <cassert>
 #include <cmath>
 #include <numbers>
 

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 namespace palimpsest {

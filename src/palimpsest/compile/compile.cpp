@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/base/pointer_map.hpp"

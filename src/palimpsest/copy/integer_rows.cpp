@@ -3,7 +3,6 @@
 // chosen when the program runs. Casts of C++ that fit become vectors; the others are undefined.
 #include "palimpsest/copy/integer_rows.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -10,29 +10,17 @@
 namespace palimpsest {
 
 std::string_view name_of(InconsistencyKind kind) {
-  switch (kind) {
-    case InconsistencyKind::none:
-      return "none";
-    case InconsistencyKind::destroys_constant:
-      return "destroys_constant";
-    case InconsistencyKind::destroys_indestructible:
-      return "destroys_indestructible";
-    case InconsistencyKind::destroys_protected:
-      return "destroys_protected";
-    case InconsistencyKind::destroys_output:
-      return "destroys_output";
-    case InconsistencyKind::input_aliasing:
-      return "input_aliasing";
-    case InconsistencyKind::multiple_destroyers:
-      return "multiple_destroyers";
-    case InconsistencyKind::ordering_cycle:
-      return "ordering_cycle";
-    case InconsistencyKind::transaction:
-      return "transaction";
-    case InconsistencyKind::refused_by_feature:
-      return "refused_by_feature";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"none",
+                                                "destroys_constant",
+                                                "destroys_indestructible",
+                                                "destroys_protected",
+                                                "destroys_output",
+                                                "input_aliasing",
+                                                "multiple_destroyers",
+                                                "ordering_cycle",
+                                                "transaction",
+                                                "refused_by_feature"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 namespace graph_detail {

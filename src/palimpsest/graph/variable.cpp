@@ -119,24 +119,14 @@ VariableNode::~VariableNode() {
   if (attachment) release_deep(std::move(attachment));
 }
 
-// Releasing the inputs of a node may release their owners, and so on down a chain. The first
-// destructor keeps a list; destructors that run meanwhile only add their inputs to it.
+// Releasing the inputs of a node may release their owners, and so on down a chain.
 ApplyNode::~ApplyNode() {
   if (op) release_deep(std::move(op));  // it may hold variables
-  thread_local std::vector<Variable>* pending = nullptr;
-  if (pending) {
-    pending->insert(pending->end(), std::make_move_iterator(inputs.begin()),
-                    std::make_move_iterator(inputs.end()));
-    return;
+  for (Variable& input : inputs) {
+    std::shared_ptr<const void> handle = input.handle();
+    input = {};
+    release_deep(std::move(handle));
   }
-  std::vector<Variable> list;
-  pending = &list;
-  for (Variable& input : inputs) input = {};
-  while (!list.empty()) {
-    const Variable released = std::move(list.back());
-    list.pop_back();
-  }
-  pending = nullptr;
 }
 
 Variable make_input(TensorType type, std::string name) {

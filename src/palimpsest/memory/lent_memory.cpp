@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "palimpsest/base/fork.hpp"

@@ -2,9 +2,7 @@
 #include "palimpsest/plan/loop_plan.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/plan/planner.hpp"
 #include "palimpsest/plan/position.hpp"

@@ -3,37 +3,14 @@
 
 namespace palimpsest {
 std::string_view name_of(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::arena:
-      return "arena";
-    case BufferKind::output:
-      return "output";
-    case BufferKind::update:
-      return "update";
-    case BufferKind::argument:
-      return "argument";
-    case BufferKind::container:
-      return "container";
-    case BufferKind::constant:
-      return "constant";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"arena",    "output",    "update",
+                                                "argument", "container", "constant"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view name_of(Handover handover) {
-  switch (handover) {
-    case Handover::own:
-      return "own";
-    case Handover::keep:
-      return "keep";
-    case Handover::clone:
-      return "clone";
-    case Handover::compact:
-      return "compact";
-    case Handover::borrow:
-      return "borrow";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"own", "keep", "clone", "compact", "borrow"};
+  return kNames[static_cast<std::size_t>(handover)];
 }
 
 }  // namespace palimpsest

@@ -13,10 +13,8 @@
 #include "palimpsest/plan/planner.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 

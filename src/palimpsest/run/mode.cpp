@@ -23,15 +23,8 @@ std::set<std::string> tags_of(Mode::Base base) {
 }  // namespace
 
 std::string_view name_of(Mode::Base base) {
-  switch (base) {
-    case Mode::fast_run:
-      return "FastRun";
-    case Mode::fast_compile:
-      return "FastCompile";
-    case Mode::no_rewrite:
-      return "NoRewrite";
-  }
-  throw InternalError("[Mode] no base");
+  static constexpr std::string_view kNames[] = {"FastRun", "FastCompile", "NoRewrite"};
+  return kNames[static_cast<std::size_t>(base)];
 }
 
 Mode::Mode(Base base) : preset_(base) { selection_.including = tags_of(base); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {

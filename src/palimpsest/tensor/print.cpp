@@ -6,7 +6,6 @@
 #include <limits>
 #include <ostream>
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
 namespace palimpsest {

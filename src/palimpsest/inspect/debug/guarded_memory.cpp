@@ -2,10 +2,8 @@
 #include "palimpsest/inspect/debug/guarded_memory.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/inspect/debug/fault_handler.hpp"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <unordered_set>
 
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/copy/strided_copy.hpp"

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "palimpsest/copy/strided_copy.hpp"
-
 namespace palimpsest {
 namespace {
 

@@ -53,17 +53,8 @@ void for_each_element(const ConstView& view, Extents& index, Visit visit) {
 }  // namespace
 
 std::string_view name_of(BadNumber kind) {
-  switch (kind) {
-    case BadNumber::none:
-      return "nothing";
-    case BadNumber::nan:
-      return "NaN";
-    case BadNumber::infinite:
-      return "infinity";
-    case BadNumber::big:
-      return "a big value";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"nothing", "NaN", "infinity", "a big value"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 NumberScan scan_numbers(const ConstView& view, const NumberLimits& limits) {
