@@ -7,7 +7,7 @@
 namespace palimpsest::ops {
 namespace {
 
-using Labels = std::vector<int>;
+using LabelList = std::vector<int>;
 
 // Letters are the labels 0 .. 51; the axes of `...` have those from kEllipsis on, counted from the
 // last one, so that arrays of different ranks are aligned from the right.
@@ -15,7 +15,7 @@ constexpr int kEllipsis = 52;
 
 struct Labelled {
   Variable array;
-  Labels labels;
+  LabelList labels;
   index_t extent(std::size_t axis) const { return array.type().shape[axis]; }
 };
 
@@ -25,7 +25,7 @@ struct Labelled {
 }
 
 struct Term {
-  Labels letters;
+  LabelList letters;
   std::optional<std::size_t> ellipsis;  // how many letters are in front of it
 };
 
@@ -48,14 +48,14 @@ Term parse_term(std::string_view term, std::string_view text) {
 }
 
 // The labels of an array of this rank, or of the result with `rank` letters and axes of `...`.
-Labels labels_of(const Term& term, std::size_t rank, std::string_view text) {
+LabelList labels_of(const Term& term, std::size_t rank, std::string_view text) {
   const std::size_t n_letters = term.letters.size();
   if (rank < n_letters || (rank > n_letters && !term.ellipsis)) {
     throw ShapeError("[einsum] got " + std::to_string(n_letters) + " labels for an array of " +
                      std::to_string(rank) + " axes in \"" + std::string(text) +
                      "\", expected one per axis");
   }
-  Labels result = term.letters;
+  LabelList result = term.letters;
   if (term.ellipsis) {
     const auto n = static_cast<int>(rank - n_letters);
     for (int i = 0; i < n; ++i) {
@@ -91,7 +91,7 @@ void drop_broadcast_axes(std::vector<Labelled>& arrays) {
   }
   for (Labelled& x : arrays) {
     Axes dropped;
-    Labels kept;
+    LabelList kept;
     for (std::size_t k = 0; k < x.labels.size(); ++k) {
       if (x.labels[k] >= kEllipsis && x.extent(k) == 1 && has(wide, x.labels[k])) {
         dropped.push_back(static_cast<index_t>(k));
@@ -104,10 +104,10 @@ void drop_broadcast_axes(std::vector<Labelled>& arrays) {
   }
 }
 
-// Labels of a and b that the result or another array has.
-Labels needed_labels(const std::vector<Labelled>& arrays, std::size_t a, std::size_t b,
-                     const Labels& out) {
-  Labels result;
+// LabelList of a and b that the result or another array has.
+LabelList needed_labels(const std::vector<Labelled>& arrays, std::size_t a, std::size_t b,
+                        const LabelList& out) {
+  LabelList result;
   const auto is_needed = [&](int label) {
     if (has(out, label)) return true;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -123,7 +123,7 @@ Labels needed_labels(const std::vector<Labelled>& arrays, std::size_t a, std::si
   return result;
 }
 
-double size_of(const Labels& labels, const Labelled& a, const Labelled& b) {
+double size_of(const LabelList& labels, const Labelled& a, const Labelled& b) {
   constexpr double kGuess = 64;  // of an extent that is unknown
   double size = 1;
   for (int label : labels) {
@@ -139,9 +139,9 @@ double size_of(const Labels& labels, const Labelled& a, const Labelled& b) {
 }
 
 // One array with its labels in the order of the result, the others summed over.
-Variable finished(const Labelled& x, const Labels& out) {
+Variable finished(const Labelled& x, const LabelList& out) {
   Axes summed, order;
-  Labels left;
+  LabelList left;
   for (std::size_t k = 0; k < x.labels.size(); ++k) {
     if (has(out, x.labels[k])) {
       left.push_back(x.labels[k]);
@@ -157,7 +157,7 @@ Variable finished(const Labelled& x, const Labels& out) {
   return transpose(sums, order);
 }
 
-Variable contract_all(std::vector<Labelled> arrays, const Labels& out) {
+Variable contract_all(std::vector<Labelled> arrays, const LabelList& out) {
   while (arrays.size() > 1) {
     std::size_t best_a = 0, best_b = 1;
     double least = -1;
@@ -171,7 +171,7 @@ Variable contract_all(std::vector<Labelled> arrays, const Labels& out) {
       }
     }
     Labelled &a = arrays[best_a], &b = arrays[best_b];
-    const Labels kept = arrays.size() == 2 ? out : needed_labels(arrays, best_a, best_b, out);
+    const LabelList kept = arrays.size() == 2 ? out : needed_labels(arrays, best_a, best_b, out);
     a.array = contract(a.array, a.labels, b.array, b.labels, kept);
     a.labels = kept;
     arrays.erase(arrays.begin() + static_cast<std::ptrdiff_t>(best_b));
@@ -180,8 +180,8 @@ Variable contract_all(std::vector<Labelled> arrays, const Labels& out) {
 }
 
 // Letters that occur once, sorted.
-Labels letters_once(const std::vector<Term>& terms) {
-  Labels every, once;
+LabelList letters_once(const std::vector<Term>& terms) {
+  LabelList every, once;
   for (const Term& term : terms)
     every.insert(every.end(), term.letters.begin(), term.letters.end());
   for (int label : every) {
@@ -194,7 +194,7 @@ Labels letters_once(const std::vector<Term>& terms) {
 // An operand of matmul: labels of its batch axes, then these two or one.
 struct MatrixOperand {
   Variable array;
-  Labels batch;
+  LabelList batch;
 };
 
 MatrixOperand batch_of(const Variable& x, const Variable& other, std::size_t n_matrix_axes,
@@ -248,7 +248,7 @@ Variable einsum(std::string_view text, std::span<const Variable> operands) {
   }
   Term result = arrow == std::string_view::npos ? Term{letters_once(terms), 0}
                                                 : parse_term(text.substr(arrow + 2), text);
-  const Labels out =
+  const LabelList out =
       labels_of(result, result.letters.size() + (result.ellipsis ? n_ellipsis : 0), text);
   for (int label : out) {
     if (std::count(out.begin(), out.end(), label) > 1)
@@ -279,7 +279,7 @@ Variable einsum(std::string_view text, const Variable& a, const Variable& b,
   const Term second = parse_term(text.substr(comma + 1, arrow - comma - 1), text);
   const Term result = parse_term(text.substr(arrow + 2), text);
   const auto is_plain = [](const Term& term) {
-    Labels sorted = term.letters;
+    LabelList sorted = term.letters;
     std::sort(sorted.begin(), sorted.end());
     return !term.ellipsis && std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
   };
@@ -295,8 +295,8 @@ Variable matmul(const Variable& a, const Variable& b) {
   expect_same_extent(a, a.rank() - 1, b, b.rank() - n_b, "matmul");
   const MatrixOperand left = batch_of(a, b, n_a, n_b), right = batch_of(b, a, n_b, n_a);
   constexpr int kRow = 0, kInner = 1, kColumn = 2;
-  Labels labels_a = left.batch, labels_b = right.batch;
-  Labels out = left.batch.size() >= right.batch.size() ? left.batch : right.batch;
+  LabelList labels_a = left.batch, labels_b = right.batch;
+  LabelList out = left.batch.size() >= right.batch.size() ? left.batch : right.batch;
   for (int label : left.batch) {
     if (!has(out, label)) out.push_back(label);
   }
@@ -324,10 +324,10 @@ Variable tensordot(const Variable& a, const Variable& b, const Axes& axes_a, con
   }
   normalize_axes(axes_a, a.rank(), "tensordot");
   normalize_axes(axes_b, b.rank(), "tensordot");
-  Labels labels_a(a.rank()), labels_b(b.rank()), out;
+  LabelList labels_a(a.rank()), labels_b(b.rank()), out;
   for (std::size_t k = 0; k < a.rank(); ++k) labels_a[k] = static_cast<int>(k);
   for (std::size_t k = 0; k < b.rank(); ++k) labels_b[k] = static_cast<int>(a.rank() + k);
-  Labels summed;
+  LabelList summed;
   for (std::size_t i = 0; i < axes_a.size(); ++i) {
     const auto axis_a = static_cast<std::size_t>(normalize_axis(axes_a[i], a.rank(), "tensordot"));
     const auto axis_b = static_cast<std::size_t>(normalize_axis(axes_b[i], b.rank(), "tensordot"));
@@ -335,7 +335,7 @@ Variable tensordot(const Variable& a, const Variable& b, const Axes& axes_a, con
     labels_b[axis_b] = labels_a[axis_a];
     summed.push_back(labels_a[axis_a]);
   }
-  for (const Labels* labels : {&labels_a, &labels_b}) {
+  for (const LabelList* labels : {&labels_a, &labels_b}) {
     for (int label : *labels) {
       if (!has(summed, label)) out.push_back(label);
     }
@@ -374,7 +374,7 @@ Variable vdot(const Variable& a, const Variable& b) {
     throw ShapeError("[vdot] numbers of axes differ: got " + a.type().str() + " and " +
                      b.type().str());
   }
-  Labels labels;
+  LabelList labels;
   for (std::size_t k = 0; k < a.rank(); ++k) {
     expect_same_extent(a, k, b, k, "vdot");
     labels.push_back(static_cast<int>(k));
