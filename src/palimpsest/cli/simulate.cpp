@@ -73,7 +73,7 @@ void add_noise(Tensor& kspace, const Tensor& mask, double noise, std::uint64_t s
   const bool* measured = mask.data<bool>();
   Sample* values = kspace.mutable_data<Sample>();
   const index_t plane = mask.numel();
-  for (index_t i = 0; i < kspace.numel(); ++i) {
+  for (index_t i = 0, end = kspace.numel(); i < end; ++i) {
     values[i] = measured[i % plane] ? values[i] + static_cast<float>(noise) * n[i] : Sample(0);
   }
 }

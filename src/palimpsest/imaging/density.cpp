@@ -124,7 +124,7 @@ Tensor density_compensation(const Tensor& trajectory, DensityMethod method) {
   }
   const Tensor dense = trajectory.contiguous();
   const Points p{dense.shape(0), dense.shape(1), static_cast<std::size_t>(d), dense.data<float>()};
-  for (index_t i = 0; i < dense.numel(); ++i) {
+  for (index_t i = 0, end = dense.numel(); i < end; ++i) {
     if (std::isfinite(p.k[i])) continue;
     throw ValueError(fmt::format(
         "[density_compensation] the trajectory is not finite: got {} at element {}", p.k[i], i));

@@ -110,7 +110,7 @@ double smallest_eighth_of_noise(const EspiritSizes& s, const Work& w) {
       {s.n_coils, s.area.extent[0], s.area.extent[1], s.area.extent[2]}, DType::complex128, {1, 0});
   double energy = 0;
   const auto* values = noise.data<Complex>();
-  for (index_t i = 0; i < noise.numel(); ++i) energy += std::norm(values[i]);
+  for (index_t i = 0, end = noise.numel(); i < end; ++i) energy += std::norm(values[i]);
   decompose_kernels(values, s, w);
   return smallest_eighth(descending_singular_values(w)) / energy *
          static_cast<double>(noise.numel());
@@ -223,7 +223,7 @@ std::vector<Complex> strongest_virtual_coil(const Complex* samples, const Espiri
 void expect_samples(const Tensor& samples) {
   const auto* values = samples.data<Complex>();
   double energy = 0;
-  for (index_t i = 0; i < samples.numel(); ++i) energy += std::norm(values[i]);
+  for (index_t i = 0, end = samples.numel(); i < end; ++i) energy += std::norm(values[i]);
   if (!std::isfinite(energy)) {
     throw ValueError("[espirit] the calibration area has a sample that is NaN or infinite");
   }

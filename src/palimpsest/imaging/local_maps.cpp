@@ -109,7 +109,7 @@ Tensor walsh(const Tensor& coil_images, const WalshOptions& options) {
   const Tensor dense = coil_images.contiguous();
   const Sample* y = dense.data<Sample>();
   const index_t points = dense.numel() / coils, pairs = coils * (coils + 1) / 2;
-  for (index_t i = 0; i < dense.numel(); ++i) {
+  for (index_t i = 0, end = dense.numel(); i < end; ++i) {
     if (std::isfinite(y[i].real()) && std::isfinite(y[i].imag())) continue;
     throw ValueError(fmt::format("[walsh] coil images hold NaN or infinity at element {}", i));
   }
@@ -171,7 +171,7 @@ Tensor direct_maps(const Tensor& kspace, const DirectOptions& options) {
   Tensor part = calibration_samples(kspace, area).clone();
   auto* values = part.mutable_data<Sample>();
   const auto& [nz, ny, nx] = area.extent;
-  for (index_t i = 0; i < part.numel(); ++i) {
+  for (index_t i = 0, end = part.numel(); i < end; ++i) {
     const double weight =
         kaiser(i / (nx * ny) % nz, nz) * kaiser(i / nx % ny, ny) * kaiser(i % nx, nx);
     values[i] *= static_cast<float>(weight);
@@ -247,7 +247,7 @@ Tensor apply_mask(const Tensor& maps, const Tensor& support) {
   const bool* keep = dense.data<bool>();
   auto* s = result.mutable_data<Sample>();
   const index_t points = std::max<index_t>(dense.numel(), 1);
-  for (index_t i = 0; i < result.numel(); ++i) {
+  for (index_t i = 0, end = result.numel(); i < end; ++i) {
     if (!keep[i % points]) s[i] = Sample(0);
   }
   return result;

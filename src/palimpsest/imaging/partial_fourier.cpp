@@ -38,7 +38,7 @@ void weight_lines(Tensor& kspace, index_t axis, const std::vector<float>& weight
   index_t inner = 1;
   for (index_t k = axis + 1; k < static_cast<index_t>(kspace.rank()); ++k) inner *= kspace.shape(k);
   auto* v = kspace.mutable_data<Sample>();
-  for (index_t i = 0; i < kspace.numel(); ++i) {
+  for (index_t i = 0, end = kspace.numel(); i < end; ++i) {
     v[i] *= weights[static_cast<std::size_t>(i / inner) % weights.size()];
   }
 }
@@ -51,13 +51,14 @@ Sample phase_of(Sample v) {
 void take_phase_out(Tensor& image, const Tensor& low) {
   auto* v = image.mutable_data<Sample>();
   const auto* p = low.data<Sample>();
-  for (index_t i = 0; i < image.numel(); ++i) v[i] = (v[i] * std::conj(phase_of(p[i]))).real();
+  for (index_t i = 0, end = image.numel(); i < end; ++i)
+    v[i] = (v[i] * std::conj(phase_of(p[i]))).real();
 }
 
 void put_phase_in(Tensor& image, const Tensor& low) {
   auto* v = image.mutable_data<Sample>();
   const auto* p = low.data<Sample>();
-  for (index_t i = 0; i < image.numel(); ++i) v[i] = std::abs(v[i]) * phase_of(p[i]);
+  for (index_t i = 0, end = image.numel(); i < end; ++i) v[i] = std::abs(v[i]) * phase_of(p[i]);
 }
 
 // Between k-space and images, along some axes; dense.
@@ -94,7 +95,7 @@ Tensor pocs_image(const Tensor& kspace, const PartialLines& lines, int iteration
     put_phase_in(image, low);
     image = F.kspace(image);
     auto* v = image.mutable_data<Sample>();
-    for (index_t k = 0; k < image.numel(); ++k) {
+    for (index_t k = 0, end = image.numel(); k < end; ++k) {
       if (is_measured(k)) v[k] = given[k];
     }
     image = F.image(image);

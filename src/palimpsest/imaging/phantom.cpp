@@ -134,7 +134,7 @@ Tensor ellipse_kspace(std::span<const Ellipse> ellipses, const Tensor& trajector
   Tensor result = Tensor::empty({k.shape(0), k.shape(1)}, DType::complex64);
   auto* out = result.mutable_data<std::complex<float>>();
   const float* at = k.data<float>();
-  for (index_t i = 0; i < result.numel(); ++i) {
+  for (index_t i = 0, end = result.numel(); i < end; ++i) {
     out[i] = sample(double{at[2 * i]}, double{at[2 * i + 1]});
   }
   return result;

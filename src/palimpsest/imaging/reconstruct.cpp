@@ -13,7 +13,7 @@ namespace {
 void check_finite(const Tensor& kspace) {
   const Tensor dense = kspace.contiguous();
   const auto* v = dense.data<Sample>();
-  for (index_t i = 0; i < dense.numel(); ++i) {
+  for (index_t i = 0, end = dense.numel(); i < end; ++i) {
     if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
     throw ValueError(
         fmt::format("[reconstruct] NaN or infinite values in k-space: the first is "
@@ -164,14 +164,30 @@ ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOpt
   return {item, how, {budget, budget}};
 }
 
-// Weights of a mask that is not 0 or 1 count in the data and, squared, in the normal operator.
+// Weights of a mask that is not 0 or 1 count in the data and, squared, in the normal operator. Data
+// that are 0 wherever the mask is, as those that are read from files, are not copied.
 Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item) {
-  Tensor result = kspace.contiguous().clone();
-  auto* v = result.mutable_data<Sample>();
-  const auto* w = weights.data<float>();
+  Tensor result = kspace.contiguous();
   const index_t frames = std::max<index_t>(item.frames, 1), points = weights.numel() / frames;
-  for (index_t i = 0; i < result.numel(); ++i) {
-    v[i] *= w[i / (points * item.n_coils) * points + i % points];
+  const index_t planes = frames * item.n_coils;
+  const auto weights_of = [&](index_t plane) {
+    return weights.data<float>() + plane / item.n_coils * points;
+  };
+  const auto changes = [&](index_t plane) {
+    const Sample* const v = result.data<Sample>() + plane * points;
+    const float* const w = weights_of(plane);
+    bool any = false;
+    for (index_t i = 0; i < points; ++i) any |= w[i] != 1 && v[i] != Sample(0);
+    return any;
+  };
+  index_t plane = 0;
+  while (plane < planes && !changes(plane)) ++plane;
+  if (plane == planes) return result;
+  result = result.clone();
+  for (; plane < planes; ++plane) {
+    Sample* const v = result.mutable_data<Sample>() + plane * points;
+    const float* const w = weights_of(plane);
+    for (index_t i = 0; i < points; ++i) v[i] *= w[i];
   }
   return result;
 }
@@ -198,7 +214,7 @@ Tensor phase_factors(const Tensor& phase, const Extents& grid) {
   Tensor factors = Tensor::empty(grid, DType::complex64);
   set_phase_factors(factors, phase);
   const auto* v = factors.data<Sample>();
-  for (index_t i = 0; i < factors.numel(); ++i) {
+  for (index_t i = 0, end = factors.numel(); i < end; ++i) {
     if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
     throw ValueError(
         fmt::format("[reconstruct] phase: NaN or infinite values, the first is element {}", i));
@@ -208,7 +224,7 @@ Tensor phase_factors(const Tensor& phase, const Extents& grid) {
 
 void divide(Tensor& image, double by) {
   auto* v = image.mutable_data<Sample>();
-  for (index_t i = 0; i < image.numel(); ++i) v[i] /= static_cast<float>(by);
+  for (index_t i = 0, end = image.numel(); i < end; ++i) v[i] /= static_cast<float>(by);
 }
 
 }  // namespace
@@ -288,7 +304,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
     auto* w = squares.mutable_data<float>();
     // A ball is one of A x - y itself.
     const bool is_squared = ball_of(options.regularizers) == nullptr;
-    for (index_t i = 0; is_squared && i < squares.numel(); ++i) w[i] *= w[i];
+    for (index_t i = 0, end = is_squared ? squares.numel() : 0; i < end; ++i) w[i] *= w[i];
     solver.set_weights(item.basis
                            ? subspace_weights(*item.basis, item.shape,
                                               [&](index_t t) { return squares.select(0, t); })

@@ -143,7 +143,8 @@ Tensor adjoint_image(const NamedLinop& model, const Tensor& kspace,
                                  to_string(weights->shape()), to_string(kspace.shape())));
   }
   auto* values = weighted.mutable_data<Sample>();
-  for (index_t i = 0; i < weighted.numel(); ++i) values[i] *= factors.data<float>()[i % n];
+  for (index_t i = 0, end = weighted.numel(); i < end; ++i)
+    values[i] *= factors.data<float>()[i % n];
   return model.H()(weighted);
 }
 
@@ -158,7 +159,7 @@ Tensor fake_kspace(const NamedLinop& model, const Tensor& image,
   const Tensor measured = replace->to(DType::complex64).contiguous();
   auto* values = result.mutable_data<Sample>();
   const auto* given = measured.data<Sample>();
-  for (index_t i = 0; i < result.numel(); ++i) {
+  for (index_t i = 0, end = result.numel(); i < end; ++i) {
     if (given[i] != Sample(0)) values[i] = given[i];
   }
   return result;

@@ -8,6 +8,7 @@
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/split/budget.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
@@ -72,7 +73,7 @@ Tensor RightHandSide::operator()(const Tensor& b) {
 
 ConfigOverrides RightHandSide::in_one_lane() const {
   if (!is_limited_) return {};
-  return {.budget = kUnlimited, .parallel_grain = kUnlimited};
+  return config_of_budget(0);
 }
 
 index_t RightHandSide::targets_bytes() const {

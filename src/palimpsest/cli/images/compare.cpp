@@ -93,7 +93,8 @@ Tensor error_of(const Compared& entry, const Tensor& reference, const CompareOpt
   const auto by = static_cast<float>(options.error_scale);
   Tensor result = Tensor::empty(known.shape(), DType::float32);
   float* values = result.mutable_data<float>();
-  for (index_t i = 0; i < result.numel(); ++i) values[i] = by * std::abs(factor * x[i] - r[i]);
+  for (index_t i = 0, end = result.numel(); i < end; ++i)
+    values[i] = by * std::abs(factor * x[i] - r[i]);
   return result;
 }
 

@@ -23,7 +23,7 @@ Tensor images_of(const PhantomCommand& options, index_t ny, index_t nx, Tensor& 
   Tensor result = maps.clone();
   auto* values = result.mutable_data<std::complex<float>>();
   const auto* object = image.data<std::complex<float>>();
-  for (index_t i = 0; i < result.numel(); ++i) values[i] *= object[i % (ny * nx)];
+  for (index_t i = 0, end = result.numel(); i < end; ++i) values[i] *= object[i % (ny * nx)];
   return result;
 }
 

@@ -63,7 +63,7 @@ Tensor as_bart(const Tensor& trajectory) {
   Tensor result = Tensor::zeros({trajectory.shape(0), trajectory.shape(1), 3}, DType::complex64);
   auto* to = result.mutable_data<std::complex<float>>();
   const float* from = trajectory.data<float>();
-  for (index_t i = 0; i < trajectory.numel(); ++i) to[i / d * 3 + i % d] = from[i];
+  for (index_t i = 0, end = trajectory.numel(); i < end; ++i) to[i / d * 3 + i % d] = from[i];
   return result;
 }
 
@@ -99,7 +99,7 @@ void traj(const TrajCommand& options) {
   run.facts().set("readouts", trajectory.shape(0)).set("samples", trajectory.shape(1));
   const float* k = trajectory.data<float>();
   double largest = 0;
-  for (index_t i = 0; i < trajectory.numel(); ++i)
+  for (index_t i = 0, end = trajectory.numel(); i < end; ++i)
     largest = std::max(largest, std::abs(double{k[i]}));
   run.facts().set("largest_coordinate", largest);
   // The trajectory, BART's form of it, and on a grid of twice the size the weights.

@@ -27,7 +27,7 @@ EchoPhase echo_phase(const Tensor& forward, const Tensor& reversed) {
   const Tensor f = F.H()(forward).contiguous(), r = F.H()(reversed).contiguous();
   const index_t n = f.shape(1);
   std::vector<Complex> p(static_cast<std::size_t>(n));
-  for (index_t i = 0; i < f.numel(); ++i) {
+  for (index_t i = 0, end = f.numel(); i < end; ++i) {
     p[static_cast<std::size_t>(i % n)] +=
         Complex(r.data<Sample>()[i]) * std::conj(Complex(f.data<Sample>()[i]));
   }
@@ -51,7 +51,7 @@ void align_echo(Sample* line, index_t n_coils, index_t n_x, const EchoPhase& pha
   const std::vector<Sample> given(line, line + n_coils * n_x);
   Tensor image = F.H()(Tensor::from(given, shape)).contiguous();
   auto* v = image.mutable_data<Sample>();
-  for (index_t i = 0; i < image.numel(); ++i) {
+  for (index_t i = 0, end = image.numel(); i < end; ++i) {
     const auto x = static_cast<double>(i % n_x - n_x / 2);
     v[i] = Sample(Complex(v[i]) * std::polar(1.0, -(phase.constant + phase.slope * x)));
   }

@@ -69,7 +69,7 @@ GFactor g_factor(const Tensor& maps, const Tensor& mask, const GFactorOptions& o
                                          {options.seed, static_cast<std::uint64_t>(100 + k)});
     full.add(reconstruct(noise, maps, {.mask = everywhere}, how).image);
     auto* values = noise.mutable_data<Sample>();
-    for (index_t i = 0; i < noise.numel(); ++i) {
+    for (index_t i = 0, end = noise.numel(); i < end; ++i) {
       if (!dense.data<bool>()[i % points]) values[i] = Sample(0);
     }
     accelerated.add(reconstruct(noise, maps, {.mask = dense}, how).image);

@@ -145,7 +145,7 @@ Quality image_quality(const Tensor& reference, const Tensor& image, const Qualit
   Complex product = 0;
   double rr = 0, xx = 0, largest = 0;
   Quality result;
-  for (index_t i = 0; i < known.numel(); ++i) {
+  for (index_t i = 0, end = known.numel(); i < end; ++i) {
     if (!counts[i]) continue;
     const Complex a = Complex(r[i]), b = Complex(x[i]);
     product += std::conj(b) * a;
@@ -158,7 +158,7 @@ Quality image_quality(const Tensor& reference, const Tensor& image, const Qualit
   if (!(rr > 0)) fail_zero();
   if (options.fit && xx > 0) result.factor = product / xx;
   double error = 0;
-  for (index_t i = 0; i < known.numel(); ++i) {
+  for (index_t i = 0, end = known.numel(); i < end; ++i) {
     if (counts[i]) error += std::norm(result.factor * Complex(x[i]) - Complex(r[i]));
   }
   result.nrmse = std::sqrt(error / rr);
@@ -171,7 +171,7 @@ Quality image_quality(const Tensor& reference, const Tensor& image, const Qualit
   const Tensor similar = ssim_map(magnitude(known), scaled);
   const float* s = similar.data<float>();
   double sum = 0;
-  for (index_t i = 0; i < similar.numel(); ++i) sum += counts[i] ? double{s[i]} : 0.0;
+  for (index_t i = 0, end = similar.numel(); i < end; ++i) sum += counts[i] ? double{s[i]} : 0.0;
   result.ssim = sum / static_cast<double>(result.points);
   return result;
 }

@@ -23,7 +23,7 @@ Tensor real_part(const Tensor& data) {
   Tensor result = Tensor::empty(data.shape(), DType::float32);
   const auto* from = dense.data<std::complex<float>>();
   auto* to = result.mutable_data<float>();
-  for (index_t i = 0; i < dense.numel(); ++i) to[i] = from[i].real();
+  for (index_t i = 0, end = dense.numel(); i < end; ++i) to[i] = from[i].real();
   return result;
 }
 
@@ -242,7 +242,7 @@ void expect_finite_phase(const std::string& path, const Tensor& phase, index_t f
   }
   const Tensor line = phase.to(DType::complex128).contiguous();
   const auto* v = line.data<std::complex<double>>();
-  for (index_t i = 0; i < line.numel(); ++i) {
+  for (index_t i = 0, end = line.numel(); i < end; ++i) {
     if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
     throw ValueError(
         fmt::format("[--phase] {}: NaN or infinite values, the first is element {}. Try another "

@@ -14,6 +14,7 @@
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
@@ -52,11 +53,11 @@ Tensor number(double value) {
   return t;
 }
 
+constexpr index_t kNoLimit = std::numeric_limits<index_t>::max();
+
 // Steps side by side need memory of their own, and mapped files are read a step at a time.
-ConfigOverrides one_by_one() {
-  ConfigOverrides overrides;
-  overrides.budget = std::numeric_limits<index_t>::max();
-  overrides.parallel_grain = std::numeric_limits<index_t>::max();
+ConfigOverrides one_by_one(index_t budget) {
+  ConfigOverrides overrides = config_of_budget(budget);
   overrides.allow_gc = true;
   return overrides;
 }
@@ -557,19 +558,22 @@ ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const
 
 struct ImageSolver::Impl {
   Impl(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets)
-      : model(item, options) {
+      : model(item, options), adjoint_budget(budgets.adjoint) {
     {
-      const ConfigScope scope(one_by_one());
+      const ConfigScope scope(one_by_one(budgets.adjoint));
       adjoint = split_to_budget(model.adjoint, model.kspace, budgets.adjoint, budget_options(item));
     }
     if (model.method == ReconstructMethod::adjoint) return;
     right_hand_side_bytes = bytes_of_right_hand_side(model);
-    const index_t left = std::max<index_t>(budgets.solve - right_hand_side_bytes, 0);
+    const index_t left = budgets.solve == kNoLimit
+                             ? kNoLimit
+                             : std::max<index_t>(budgets.solve - right_hand_side_bytes, 0);
     solve.emplace(type_of(model), problem_of(item, model, options),
                   solve_options(options, model, left));
   }
 
   Model model;
+  index_t adjoint_budget;
   BudgetSplit adjoint;
   std::optional<Solver> solve;
   index_t right_hand_side_bytes = 0;
@@ -673,7 +677,7 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
   Tensor b;
   if (uses_adjoint()) {
     const auto streamed = ledger.charge(impl_->adjoint.streamed_bytes);
-    const ConfigScope scope(one_by_one());
+    const ConfigScope scope(one_by_one(impl_->adjoint_budget));
     b = impl_->adjoint.op(kspace);
   }
   if (scale_of) set_scale(scale_of(b));
@@ -707,7 +711,7 @@ ImageSolver::Budgets ImageSolver::smallest(const ImageItem& item,
   const Model model(item, options);
   Budgets budgets{};
   {
-    const ConfigScope scope(one_by_one());
+    const ConfigScope scope(one_by_one(0));
     budgets.adjoint = smallest_budget(model.adjoint, model.kspace, budget_options(item));
   }
   if (model.method == ReconstructMethod::adjoint) return budgets;

@@ -121,7 +121,7 @@ double mean_square_frequency(const Tensor& maps, std::size_t n_spatial) {
   for (std::size_t k = 1; k <= n_spatial; ++k) {
     const index_t n = dense.shape(-static_cast<index_t>(k));
     double moved = 0, size = 0;
-    for (index_t i = 0; i < dense.numel(); ++i) {
+    for (index_t i = 0, end = dense.numel(); i < end; ++i) {
       const Sample here = v[i];
       if (i / inner % n + 1 == n || here == Sample(0)) continue;
       const Sample next = v[i + inner];

@@ -14,7 +14,7 @@ constexpr std::size_t kReadoutsLookedAt = 16;
 bool lines_are_complete(const Tensor& measured) {
   const bool* point = measured.data<bool>();
   const index_t n = measured.shape(2);
-  for (index_t i = 0; i < measured.numel(); ++i) {
+  for (index_t i = 0, end = measured.numel(); i < end; ++i) {
     if (point[i] != point[i - i % n]) return false;
   }
   return true;
@@ -47,7 +47,7 @@ Division division_of(const Extents& grid, bool has_full_readouts, bool whole) {
 void add_to_mask(Tensor& sum, const Tensor& one) {
   auto* to = sum.mutable_data<bool>();
   const bool* from = one.data<bool>();
-  for (index_t i = 0; i < sum.numel(); ++i) to[i] = to[i] || from[i];
+  for (index_t i = 0, end = sum.numel(); i < end; ++i) to[i] = to[i] || from[i];
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
     const Tensor mask = scan.mask(slice, t);
     const bool* from = mask.data<bool>();
     auto* to = weights.mutable_data<float>() + t * mask.numel();
-    for (index_t i = 0; i < mask.numel(); ++i) to[i] = from[i] ? 1.0F : 0.0F;
+    for (index_t i = 0, end = mask.numel(); i < end; ++i) to[i] = from[i] ? 1.0F : 0.0F;
   }
   solver->set_weights(weights);
 }
@@ -342,7 +342,7 @@ void ScanReconstruction::Impl::check_maps(const Tensor& given) {
   for (index_t c = 0; c < given.shape(0); ++c) {
     const Tensor coil = given.select(0, c);
     const auto* values = coil.data<Sample>();
-    for (index_t i = 0; i < coil.numel(); ++i) {
+    for (index_t i = 0, end = coil.numel(); i < end; ++i) {
       if (std::isfinite(values[i].real()) && std::isfinite(values[i].imag())) continue;
       if (bad++ == 0) first = {c, i / coil.shape(-1), i % coil.shape(-1)};
     }
@@ -559,7 +559,7 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
     const auto factor = static_cast<float>(1 / scale.value_or(1));
     Tensor scaled = to.contiguous().clone();
     auto* v = scaled.mutable_data<Sample>();
-    for (index_t i = 0; i < scaled.numel(); ++i) v[i] *= factor;
+    for (index_t i = 0, end = scaled.numel(); i < end; ++i) v[i] *= factor;
     to.copy_from(scaled);
   }
   if (slice == 0) result.scale = scale.value_or(1);

@@ -40,7 +40,7 @@ std::array<double, 3> largest_of(const Tensor& trajectory) {
   std::array<double, 3> largest = {0, 0, 0};
   const auto* k = trajectory.data<float>();
   const index_t d = trajectory.shape(2);
-  for (index_t i = 0; i < trajectory.numel(); ++i) {
+  for (index_t i = 0, end = trajectory.numel(); i < end; ++i) {
     double& now = largest[static_cast<std::size_t>(i % d)];
     now = std::max(now, std::abs(static_cast<double>(k[i])));
   }
@@ -53,7 +53,7 @@ void rescale(Tensor& trajectory, const RawScanHeader& header) {
   const bool is_part = *std::max_element(largest.begin(), largest.end()) <= kLargestPart;
   auto* k = trajectory.mutable_data<float>();
   const index_t d = trajectory.shape(2);
-  for (index_t i = 0; i < trajectory.numel(); ++i) {
+  for (index_t i = 0, end = trajectory.numel(); i < end; ++i) {
     const auto axis = static_cast<std::size_t>(i % d);
     const double wide = header.encoded.field_of_view_mm[axis];
     const double wanted = header.recon.field_of_view_mm[axis];

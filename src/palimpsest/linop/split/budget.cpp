@@ -17,22 +17,12 @@
 #include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/linop/split/batch.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/linop/transforms/convolution_graph.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 
 namespace palimpsest {
 namespace {
-
-// No step is worth a task: plans use one lane, which has the lowest peak.
-constexpr index_t kOneLane = std::numeric_limits<index_t>::max();
-
-// Config of the search: functions read mapped files a step at a time, and have no limit.
-ConfigOverrides of_search() {
-  ConfigOverrides overrides;
-  overrides.budget = std::numeric_limits<index_t>::max();
-  overrides.parallel_grain = kOneLane;
-  return overrides;
-}
 
 // More would take longer to compile than they save.
 constexpr index_t kMostTiles = 1024;
@@ -318,7 +308,7 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
   const std::string prefix = who(A) + "split_to_budget: ";
   if (bytes < 0) throw ValueError(prefix + "got " + std::to_string(bytes) + " bytes");
   const Dims candidates = candidates_of(A, options);
-  const ConfigScope scope(of_search());
+  const ConfigScope scope(config_of_budget(bytes));
   BudgetSplit result;
   const ApplicationCost cost{x, options.streamed_input, result};
   const NamedLinop sized = sized_for(A, x);
@@ -334,7 +324,7 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
 
 index_t smallest_budget(const NamedLinop& A, const TensorType& x, const BudgetOptions& options) {
   const Dims candidates = candidates_of(A, options);
-  const ConfigScope scope(of_search());
+  const ConfigScope scope(config_of_budget(0));
   BudgetSplit seen;
   const ApplicationCost cost{x, options.streamed_input, seen};
   const NamedLinop sized = sized_for(A, x);

@@ -2,6 +2,7 @@
 #include "palimpsest/linop/split/cache_tiles.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,7 @@ namespace palimpsest {
 namespace {
 
 constexpr std::string_view kTag = "cache_tiles";
+constexpr index_t kNoLimit = std::numeric_limits<index_t>::max();
 
 // Largest number of tiles. Each costs its compilation once, and the calls of its steps.
 constexpr index_t kMostTilesInCache = 64;
@@ -38,7 +40,8 @@ double transfer_time(index_t bytes) {
 bool is_on() {
   const Config& now = config();
   const auto& without = now.rewrites_excluding;
-  return !now.budget && now.mode == "FastRun" &&
+  const bool has_limit = now.budget && *now.budget < kNoLimit;
+  return !has_limit && now.mode == "FastRun" &&
          std::find(without.begin(), without.end(), kTag) == without.end();
 }
 
@@ -206,6 +209,13 @@ std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorT
 void set_tile_caches(index_t core_bytes, index_t last_bytes) {
   set_core_cache_bytes(core_bytes);
   set_streaming_bytes(last_bytes);
+}
+
+ConfigOverrides config_of_budget(index_t bytes) {
+  ConfigOverrides made = bytes < kNoLimit ? without_cache_tiles() : ConfigOverrides();
+  made.budget = kNoLimit;
+  made.parallel_grain = kNoLimit;
+  return made;
 }
 
 ConfigOverrides without_cache_tiles() {

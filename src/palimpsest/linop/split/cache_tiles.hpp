@@ -12,8 +12,8 @@ namespace palimpsest {
 
 /// A chain in which the operators that act on one dimension are cut into tiles along it. Their
 /// intermediate values then stay in a cache. Empty if the predicted gain is less than the cost of
-/// the tiles, under a budget, and if config() leaves out the rewrite `cache_tiles` or has another
-/// mode than FastRun.
+/// the tiles, under a budget that is a limit, and if config() leaves out the rewrite `cache_tiles`
+/// or has another mode than FastRun.
 ///
 /// Chosen by predicted memory traffic and the sizes of the caches, without compiling anything.
 ///
@@ -28,5 +28,9 @@ std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorT
 void set_tile_caches(index_t core_bytes, index_t last_bytes);
 /// Configuration that builds graphs without these tiles.
 ConfigOverrides without_cache_tiles();
+/// Configuration of what is planned within a budget, or with one that is no limit, the largest
+/// index_t: functions read mapped files a step at a time and run in one lane, which has the lowest
+/// peak. They have no limit of their own: tiles meet the budget, and without a limit stay in cache.
+ConfigOverrides config_of_budget(index_t bytes);
 
 }  // namespace palimpsest

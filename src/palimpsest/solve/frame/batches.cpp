@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/split/batch.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 
@@ -69,7 +70,7 @@ class WithoutBudget {
  public:
   WithoutBudget() {
     if (!config().budget) return;
-    ConfigOverrides overrides;
+    ConfigOverrides overrides = without_cache_tiles();
     overrides.budget = std::numeric_limits<index_t>::max();
     scope_.emplace(overrides);
   }

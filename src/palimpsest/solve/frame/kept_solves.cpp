@@ -48,7 +48,7 @@ namespace {
 
 bool can_be_kept(const Problem& problem, const SolveOptions& options) {
   return problem.has_op("A") && problem.proxes().empty() && config().function_cache > 0 &&
-         !has_budget(options);
+         !budget_of(options);
 }
 
 }  // namespace

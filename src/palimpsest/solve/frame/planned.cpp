@@ -6,6 +6,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/named/matching.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
@@ -120,16 +121,8 @@ void prepare_problem(const SolverType& type, Problem& problem, const SolveOption
 
 }  // namespace
 
-// The budget is not a limit here: it makes functions read files in steps.
-ConfigOverrides config_of_budgets() {
-  ConfigOverrides overrides;
-  overrides.budget = std::numeric_limits<index_t>::max();
-  overrides.parallel_grain = std::numeric_limits<index_t>::max();
-  return overrides;
-}
-
-bool has_budget(const SolveOptions& options) {
-  return options.budget_bytes.has_value() || config().budget.has_value();
+std::optional<index_t> budget_of(const SolveOptions& options) {
+  return options.budget_bytes ? options.budget_bytes : config().budget;
 }
 
 void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0) {
@@ -152,14 +145,14 @@ void check_options(const SolverType& type, const Problem& problem, const SolveOp
 
 PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOptions& options) {
   prepare_problem(type, problem, options);
-  const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
-  // A budget without end cuts nothing: that of config_of_budgets(), with which a solver finds its
-  // steps. Operators keep their data then.
-  if (!budget || *budget == config_of_budgets().budget) {
+  const auto budget = budget_of(options);
+  std::optional<ConfigScope> scope;
+  if (budget) scope.emplace(config_of_budget(*budget));
+  // A budget that is no limit cuts nothing: operators keep their data.
+  if (!budget || *budget == config().budget) {
     const std::vector<NamedLinop> whole = operators_of(problem);
     return *compiled_solve(type, std::move(problem), whole);
   }
-  const ConfigScope scope(config_of_budgets());
   record_sizes(problem);
   const TileAxes axes = tile_axes_of(problem);
   index_t state_bytes = 0;
@@ -182,7 +175,7 @@ index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
                               const SolveOptions& options) {
   Problem sized = problem;
   prepare_problem(type, sized, options);
-  const ConfigScope scope(config_of_budgets());
+  const ConfigScope scope(config_of_budget(0));
   record_sizes(sized);
   const TileAxes axes = tile_axes_of(sized);
   index_t state_bytes = 0;

@@ -16,11 +16,8 @@ struct PlannedSolve {
   SolvePlan plan;
 };
 
-/// Config of solves with a budget: a mapped file is read a step at a time, and no steps run side by
-/// side, because those would need memory of their own.
-ConfigOverrides config_of_budgets();
-/// True if these options, or the config, have a budget.
-bool has_budget(const SolveOptions& options);
+/// The budget of these options, or of the config.
+std::optional<index_t> budget_of(const SolveOptions& options);
 
 /// Errors of options for a problem that is resolved.
 void check_options(const SolverType& type, const Problem& problem, const SolveOptions& options);

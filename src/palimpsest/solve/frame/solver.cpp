@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/graph/collective.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/solve/frame/kept_solves.hpp"
 #include "palimpsest/solve/frame/planned.hpp"
@@ -341,7 +342,7 @@ struct Solver::Impl {
   const SolverType& type;
   SolveOptions options;
   PlannedSolve planned;
-  bool is_budgeted;
+  std::optional<index_t> budget;
   std::optional<Run> run = std::nullopt;
 
   void end() {
@@ -352,8 +353,8 @@ struct Solver::Impl {
 
 Solver::Solver(const SolverType& type, Problem problem, SolveOptions options) {
   PlannedSolve planned = plan_program(type, std::move(problem), options);
-  const bool is_budgeted = has_budget(options);
-  impl_ = std::make_unique<Impl>(Impl{type, std::move(options), std::move(planned), is_budgeted});
+  const auto budget = budget_of(options);
+  impl_ = std::make_unique<Impl>(Impl{type, std::move(options), std::move(planned), budget});
 }
 
 Solver::Solver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -367,7 +368,7 @@ void Solver::start(const Tensor& b) {
   check_data(impl_->type, *impl_->planned.problem, b);
   impl_->end();
   std::optional<ConfigScope> scope;  // functions that find step sizes are compiled as planned
-  if (impl_->is_budgeted) scope.emplace(config_of_budgets());
+  if (impl_->budget) scope.emplace(config_of_budget(*impl_->budget));
   try {
     impl_->run.emplace(impl_->type, *impl_->planned.problem, impl_->options,
                        *impl_->planned.program, impl_->planned.plan.step);
@@ -423,7 +424,7 @@ SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& 
                   const SolveOptions& options) {
   KeptSolve kept(type, problem, options);
   Solver solver(std::make_unique<Solver::Impl>(
-      Solver::Impl{type, options, kept.planned(), has_budget(options)}));
+      Solver::Impl{type, options, kept.planned(), budget_of(options)}));
   SolveResult result = solver.run(b);
   std::move(kept).keep();
   return result;
