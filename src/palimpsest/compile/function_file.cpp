@@ -26,7 +26,7 @@ namespace palimpsest {
 namespace {
 
 using io_detail::CheckedJson;
-using Json = CheckedJson::Json;
+using io_detail::Json;
 using Cells = std::vector<std::shared_ptr<Container>>;
 
 constexpr std::string_view kKind = "functions", kSharedKind = "shared variables",
@@ -64,14 +64,14 @@ class HeldCells {
 
 // -- writing --------------------------------------------------------------------------------------
 
-Json written(const std::optional<bool>& value) { return value ? Json(*value) : Json(); }
+Json written_choice(const std::optional<bool>& value) { return value ? Json(*value) : Json(); }
 
 // The caller holds it.
 Json written_cell(const Container& cell, ArchiveWriter& archive) {
   return {{"name", cell.name()},
           {"type", written(cell.type())},
           {"strict", cell.strict()},
-          {"allow_downcast", written(cell.allow_downcast())},
+          {"allow_downcast", written_choice(cell.allow_downcast())},
           {"tensor", archive.add(cell.held_value())}};
 }
 
@@ -108,7 +108,7 @@ class FunctionWriter {
                                    {"type", written(a.type)},
                                    {"container", a.container},
                                    {"strict", a.filter.strict},
-                                   {"allow_downcast", written(a.filter.allow_downcast)},
+                                   {"allow_downcast", written_choice(a.filter.allow_downcast)},
                                    {"is_mutable", a.is_mutable},
                                    {"borrow", a.borrow}});
     }

@@ -9,7 +9,7 @@
 namespace palimpsest {
 namespace {
 
-bool contains(std::span<const Variable> list, const Variable& v) {
+bool is_among(std::span<const Variable> list, const Variable& v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
@@ -17,7 +17,7 @@ bool contains(std::span<const Variable> list, const Variable& v) {
 bool depends_on(const Variable& expression, const Variable& v) {
   if (expression == v) return true;
   for (const Apply& node : applications_of({&expression, 1})) {
-    if (contains(node.inputs(), v)) return true;
+    if (is_among(node.inputs(), v)) return true;
   }
   return false;
 }
@@ -37,10 +37,10 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
     : inputs_(std::move(inputs)), is_strict_(is_strict) {
   for (const auto& [old, with] : givens) {
     if (!old.defined()) throw ValueError("[function] givens: undefined variable");
-    if (contains(inputs_, old)) {
+    if (is_among(inputs_, old)) {
       throw ValueError("[function] givens: " + old.str() + " is an explicit input");
     }
-    if (contains(old_, old)) {
+    if (is_among(old_, old)) {
       throw ValueError("[function] givens: " + old.str() + " is replaced twice");
     }
     if (!with.defined()) {
@@ -68,7 +68,7 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
       from.push_back(old_[j]);
       to.push_back(new_[j]);
     }
-    if (contains(from, given_[i]) || old_.size() > 1) {
+    if (is_among(from, given_[i]) || old_.size() > 1) {
       new_[i] = is_strict_ ? clone_graph({&given_[i], 1}, from, to)[0]
                            : rebuild_graph({&given_[i], 1}, from, to)[0];
     }

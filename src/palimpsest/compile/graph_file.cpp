@@ -14,7 +14,7 @@ namespace palimpsest {
 namespace {
 
 using io_detail::CheckedJson;
-using Json = CheckedJson::Json;
+using io_detail::Json;
 
 class GraphWriter {
  public:

@@ -15,8 +15,8 @@
 namespace palimpsest {
 
 /// Errors  NotSupported: an op that could not be restored
-io_detail::CheckedJson::Json written(const FunctionGraph& graph, ArchiveWriter& archive);
-io_detail::CheckedJson::Json written(const TensorType& type);
+io_detail::Json written(const FunctionGraph& graph, ArchiveWriter& archive);
+io_detail::Json written(const TensorType& type);
 
 /// Errors  FormatError: no graph; IoError: an op that is not registered
 FunctionGraph graph_of(const io_detail::CheckedJson& json, const Archive& archive);

@@ -125,7 +125,7 @@ std::vector<Tensor> tensors_of(std::initializer_list<TensorOperand> operands) {
   return result;
 }
 
-Tensor elementwise(ScalarOp op, std::span<const Tensor> operands) {
+Tensor run_elementwise(ScalarOp op, std::span<const Tensor> operands) {
   return run_compiled(name_of(op), operands,
                       [op](std::span<const Variable> x) { return ops::elementwise(op, x); });
 }
@@ -154,7 +154,7 @@ namespace tensor_detail {
 std::size_t function_count() { return FunctionCache::instance().size(); }
 
 Tensor apply(ScalarOp op, const TensorOperand& a, const TensorOperand& b) {
-  return elementwise(op, tensors_of({a, b}));
+  return run_elementwise(op, tensors_of({a, b}));
 }
 
 Tensor& assign(ScalarOp op, Tensor& a, const TensorOperand& b) {
@@ -200,7 +200,7 @@ PALIMPSEST_UNARY(abs2)
 Tensor where(const Tensor& condition, const TensorOperand& a, const TensorOperand& b) {
   std::vector<Tensor> operands = tensors_of({a, b});
   operands.insert(operands.begin(), condition);
-  return elementwise(ScalarOp::where, operands);
+  return run_elementwise(ScalarOp::where, operands);
 }
 
 #define PALIMPSEST_REDUCTION(name)                                              \

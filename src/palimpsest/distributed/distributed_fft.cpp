@@ -36,7 +36,7 @@ struct Exchanges {
 };
 
 // The transform over some of its axes: only axes matter where a graph is built.
-NamedLinop over(const NamedLinop& fft, Axes axes) {
+NamedLinop fft_over(const NamedLinop& fft, Axes axes) {
   for (index_t& axis : axes) axis -= static_cast<index_t>(fft.ishape().size());  // from the end
   NamedLinop part = fft.copy();
   part.set_attr("axes", Attribute(axes));
@@ -54,11 +54,11 @@ Variable run_parts(const NamedLinop& A, const Variable& x, Apply apply) {
     if (!is_cut) here.push_back(axis);
   }
   const PathScope path(A, 0);
-  Variable y = here.empty() ? x : apply(over(A[0], here), x);
+  Variable y = here.empty() ? x : apply(fft_over(A[0], here), x);
   for (std::size_t i = 0; i < exchanges.cuts.size(); ++i) {
     const CutAxes cut{exchanges.cuts[i]}, meanwhile{exchanges.meanwhile[i]};
     y = redistribute(y, team, cut, meanwhile);
-    y = apply(over(A[0], {cut[0].axis}), y);
+    y = apply(fft_over(A[0], {cut[0].axis}), y);
     y = redistribute(y, team, meanwhile, cut);
   }
   return y;

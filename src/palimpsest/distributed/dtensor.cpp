@@ -38,7 +38,7 @@ bool is_first_holder(int rank, const Dims& dims, const Team& team, const Placeme
   return true;
 }
 
-Extents extents_of(const std::vector<PartRange>& ranges) {
+Extents extents_of_ranges(const std::vector<PartRange>& ranges) {
   Extents extents;
   for (const PartRange& range : ranges) extents.push_back(range.size());
   return extents;
@@ -54,8 +54,8 @@ std::vector<PartRange> common(const std::vector<PartRange>& a, const std::vector
   return both;
 }
 
-Tensor cut(const Tensor& t, const std::vector<PartRange>& ranges,
-           const std::vector<PartRange>& within) {
+Tensor cut_out(const Tensor& t, const std::vector<PartRange>& ranges,
+               const std::vector<PartRange>& within) {
   std::vector<Index> index;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     index.push_back(
@@ -69,7 +69,7 @@ bool is_empty(const std::vector<PartRange>& ranges) {
                      [](const PartRange& r) { return r.size() == 0; });
 }
 
-std::span<const std::byte> bytes_of(const Tensor& t) {
+std::span<const std::byte> raw_bytes_of(const Tensor& t) {
   return {static_cast<const std::byte*>(t.raw_data()), static_cast<std::size_t>(t.nbytes())};
 }
 
@@ -79,7 +79,7 @@ struct Holding {
   bool is_first = true;
 };
 
-bool is_same(const std::vector<PartRange>& a, const std::vector<PartRange>& b) {
+bool is_same_part(const std::vector<PartRange>& a, const std::vector<PartRange>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const PartRange& x, const PartRange& y) {
                       return x.start == y.start && x.stop == y.stop;
@@ -92,8 +92,8 @@ Tensor moved_local(const Team& team, const Tensor& local, const std::vector<Hold
   const auto n = static_cast<std::size_t>(team.size()),
              self = static_cast<std::size_t>(team.rank());
   const auto sent = [&](std::size_t source, std::size_t target) -> std::vector<PartRange> {
-    const bool sends =
-        to[target] && from[source].is_first && !is_same(from[source].ranges, from[target].ranges);
+    const bool sends = to[target] && from[source].is_first &&
+                       !is_same_part(from[source].ranges, from[target].ranges);
     return sends ? common(from[source].ranges, *to[target]) : std::vector<PartRange>(1);
   };
   std::vector<Tensor> outgoing, incoming(n);
@@ -102,11 +102,12 @@ Tensor moved_local(const Team& team, const Tensor& local, const std::vector<Hold
   for (std::size_t r = 0; r < n; ++r) {
     if (r == self) continue;
     if (const auto both = sent(self, r); !is_empty(both)) {
-      outgoing.push_back(cut(local, both, from[self].ranges).contiguous());
-      parcels.push_back({static_cast<int>(r), bytes_of(outgoing.back())});
+      outgoing.push_back(cut_out(local, both, from[self].ranges).contiguous());
+      parcels.push_back({static_cast<int>(r), raw_bytes_of(outgoing.back())});
     }
     if (const auto both = sent(r, self); !is_empty(both)) {
-      Tensor& block = incoming[r] = Tensor::empty(extents_of(both), local.dtype(), local.device());
+      Tensor& block = incoming[r] =
+          Tensor::empty(extents_of_ranges(both), local.dtype(), local.device());
       places.push_back({static_cast<int>(r),
                         {static_cast<std::byte*>(block.raw_mutable_data()),
                          static_cast<std::size_t>(block.nbytes())}});
@@ -114,13 +115,13 @@ Tensor moved_local(const Team& team, const Tensor& local, const std::vector<Hold
   }
   distributed_detail::exchange(team, parcels, places);
   if (!to[self]) return {};
-  Tensor result = Tensor::empty(extents_of(*to[self]), local.dtype(), local.device());
+  Tensor result = Tensor::empty(extents_of_ranges(*to[self]), local.dtype(), local.device());
   const auto put = [&](const std::vector<PartRange>& ranges, const Tensor& block) {
-    Tensor place = cut(result, ranges, *to[self]);
+    Tensor place = cut_out(result, ranges, *to[self]);
     place.copy_from(block);
   };
   const auto kept = common(from[self].ranges, *to[self]);
-  if (!is_empty(kept)) put(kept, cut(local, kept, from[self].ranges));
+  if (!is_empty(kept)) put(kept, cut_out(local, kept, from[self].ranges));
   for (std::size_t r = 0; r < n; ++r) {
     if (incoming[r].defined()) put(sent(r, self), incoming[r]);
   }
@@ -163,7 +164,7 @@ DTensor DTensor::from_local(Tensor local, Dims dims, Extents global, Team team,
                             Placement placement) {
   check_rank(dims, global);
   placement.check(team);
-  const Extents expected = extents_of(parts_on(team.rank(), dims, global, team, placement));
+  const Extents expected = extents_of_ranges(parts_on(team.rank(), dims, global, team, placement));
   const bool fits = local.shape() == expected;
   const std::string mine =
       fits ? std::string()
@@ -182,7 +183,7 @@ DTensor DTensor::part_of(const Tensor& whole, Dims dims, Team team, Placement pl
   placement.check(team);
   const auto ranges = parts_on(team.rank(), dims, whole.shape(), team, placement);
   const std::vector<PartRange> origin(whole.shape().size());
-  Tensor local = cut(whole, ranges, origin);
+  Tensor local = cut_out(whole, ranges, origin);
   return DTensor(std::move(local), std::move(dims), whole.shape(), std::move(team),
                  std::move(placement));
 }

@@ -62,8 +62,8 @@ const LinopType& redistribute_type() {
                                .normal = redistribute_normal, .parts = &kVectorParts);
 }
 
-CutAxes cuts_in(const Dims& dims, const Extents& shape, const Team& team,
-                const Placement& placement) {
+CutAxes cuts_of_exchange(const Dims& dims, const Extents& shape, const Team& team,
+                         const Placement& placement) {
   placement.check(team);
   CutAxes cuts;
   for (const auto& [d, axis] : placement.entries()) {
@@ -80,7 +80,7 @@ CutAxes cuts_in(const Dims& dims, const Extents& shape, const Team& team,
 
 // -- halos ---------------------------------------------------------------------------------------
 
-HaloEdge edge_of(const NamedLinop& A) {
+HaloEdge edge_of_exchange(const NamedLinop& A) {
   const std::string& edge = A.attr("boundary").as_string();
   return edge == "periodic"  ? HaloEdge::periodic
          : edge == "nearest" ? HaloEdge::nearest
@@ -89,11 +89,11 @@ HaloEdge edge_of(const NamedLinop& A) {
 
 Variable halo_fn(const NamedLinop& A, const Variable& x) {
   return halo(x, team_in(A), cuts_of(A, "cut")[0], A.attr("before").as_integer(),
-              A.attr("after").as_integer(), edge_of(A));
+              A.attr("after").as_integer(), edge_of_exchange(A));
 }
 Variable halo_adj_fn(const NamedLinop& A, const Variable& y) {
   return halo_adjoint(y, team_in(A), cuts_of(A, "cut")[0], A.attr("before").as_integer(),
-                      A.attr("after").as_integer(), edge_of(A));
+                      A.attr("after").as_integer(), edge_of_exchange(A));
 }
 
 const LinopType& halo_type() {
@@ -128,7 +128,8 @@ NamedLinop Redistribute(Dims dims, Extents shape, const Team& team, Placement fr
                     "dimension of {}",
                     shape.size(), dims.size(), dims.str()));
   }
-  const CutAxes before = cuts_in(dims, shape, team, from), after = cuts_in(dims, shape, team, to);
+  const CutAxes before = cuts_of_exchange(dims, shape, team, from),
+                after = cuts_of_exchange(dims, shape, team, to);
   Attributes attributes = attributes_of(team, before, after);
   attributes.emplace_back("from", attribute_of(before));
   attributes.emplace_back("to", attribute_of(after));

@@ -14,15 +14,15 @@
 namespace palimpsest::distributed_detail {
 namespace {
 
-index_t count(const Ranges& ranges) {
+index_t count_of(const Ranges& ranges) {
   index_t n = 1;
   for (const PartRange& range : ranges) n *= range.size();
   return n;
 }
 
-index_t bytes_of(const std::vector<PartBlock>& blocks, DType dtype) {
+index_t bytes_of_blocks(const std::vector<PartBlock>& blocks, DType dtype) {
   index_t n = 0;
-  for (const PartBlock& block : blocks) n += count(block.from);
+  for (const PartBlock& block : blocks) n += count_of(block.from);
   return n * static_cast<index_t>(item_size(dtype));
 }
 
@@ -121,7 +121,7 @@ std::vector<PartBlock> MoveParts::blocks_between(std::span<const index_t> input,
                                                  int receiver) const {
   std::vector<PartBlock> blocks = map_->blocks_for(input, receiver);
   std::erase_if(blocks,
-                [&](const PartBlock& b) { return b.sender != sender || count(b.from) == 0; });
+                [&](const PartBlock& b) { return b.sender != sender || count_of(b.from) == 0; });
   return blocks;
 }
 
@@ -145,11 +145,12 @@ std::size_t MoveParts::scratch_bytes(const Apply&, std::span<const Layout> input
   for (const bool outgoing : {true, false}) {
     const auto parts = messages(x.extents, outgoing);
     for (int k = 0; k < group().size(); ++k) {
-      if (k != group().self) bytes += bytes_of(parts[at(k)].blocks, x.dtype);
+      if (k != group().self) bytes += bytes_of_blocks(parts[at(k)].blocks, x.dtype);
     }
   }
   // The rank's own elements are added like those of others.
-  if (is_adjoint_) bytes += bytes_of(messages(x.extents, true)[at(group().self)].blocks, x.dtype);
+  if (is_adjoint_)
+    bytes += bytes_of_blocks(messages(x.extents, true)[at(group().self)].blocks, x.dtype);
   return at(bytes);
 }
 
@@ -167,9 +168,9 @@ Traffic MoveParts::traffic(const Apply& apply) const {
   index_t waited_for = 0;
   for (int k = 0; k < group().size(); ++k) {
     if (k == group().self) continue;
-    const index_t bytes = bytes_of(sent[at(k)].blocks, x.dtype);
+    const index_t bytes = bytes_of_blocks(sent[at(k)].blocks, x.dtype);
     sum += {bytes, bytes > 0 ? 1 : 0, 0};
-    waited_for += bytes_of(received[at(k)].blocks, x.dtype);
+    waited_for += bytes_of_blocks(received[at(k)].blocks, x.dtype);
   }
   sum.synchronisations = waited_for > 0 ? 1 : 0;
   return sum;
@@ -182,7 +183,7 @@ void MoveParts::run(RunContext& context) const {
   auto sent = messages(x.extents, true), received = messages(x.extents, false);
   std::byte* next = context.scratch().data();
   const auto give_place = [&](Message& message) {
-    const std::size_t n = at(bytes_of(message.blocks, x.dtype));
+    const std::size_t n = at(bytes_of_blocks(message.blocks, x.dtype));
     message.bytes = {next, n};
     next += n;
   };
@@ -193,7 +194,7 @@ void MoveParts::run(RunContext& context) const {
       const ConstView part = part_of_view(x, is_adjoint_ ? block.to : block.from, extents);
       const Strides strides = Layout::dense(x.dtype, extents).strides;
       run_copy(part, MutableView{to, x.dtype, extents, strides});
-      to += count(block.from) * static_cast<index_t>(item_size(x.dtype));
+      to += count_of(block.from) * static_cast<index_t>(item_size(x.dtype));
     }
   };
   for (int k = 0; k < group().size(); ++k) {
@@ -207,7 +208,7 @@ void MoveParts::run(RunContext& context) const {
                [&](int k) { return received[at(k)].bytes; });
   index_t given = 0;
   for (const Message& message : received) {
-    for (const PartBlock& block : message.blocks) given += count(block.to);
+    for (const PartBlock& block : message.blocks) given += count_of(block.to);
   }
   if (is_adjoint_ || given < element_count(y.extents)) set_zero(y);
   for (int k = 0; k < group().size(); ++k) {
@@ -224,7 +225,7 @@ void MoveParts::run(RunContext& context) const {
         const Strides strides = Layout::dense(x.dtype, extents).strides;
         run_copy(ConstView{from, x.dtype, extents, strides}, place);
       }
-      from += count(block.to) * static_cast<index_t>(item_size(x.dtype));
+      from += count_of(block.to) * static_cast<index_t>(item_size(x.dtype));
     }
   }
 }

@@ -17,7 +17,7 @@ namespace {
 
 using distributed_detail::Communicator;
 
-std::string text_of(const TeamAxes& axes) {
+std::string text_of_axes(const TeamAxes& axes) {
   std::string text;
   for (const TeamAxis& axis : axes) {
     text += (text.empty() ? "" : ", ") + axis.name + " " + std::to_string(axis.size);
@@ -25,14 +25,14 @@ std::string text_of(const TeamAxes& axes) {
   return text;
 }
 
-index_t count_of(const TeamAxes& axes) {
+index_t rank_count(const TeamAxes& axes) {
   index_t n = 1;
   std::set<std::string> names;
   for (const TeamAxis& axis : axes) {
     if (axis.size < 1 || axis.name.empty() || !names.insert(axis.name).second) {
       throw ValueError(
           fmt::format("[Team] axes: got ({}), expected different names with at least 1 rank each",
-                      text_of(axes)));
+                      text_of_axes(axes)));
     }
     n *= axis.size;
   }
@@ -51,7 +51,7 @@ std::unique_ptr<Teams>& teams_pointer() {
 }
 Teams& teams() { return *teams_pointer(); }
 
-bool is_same(const Team::Node& a, const Team::Node& b) {
+bool is_same_node(const Team::Node& a, const Team::Node& b) {
   return a.axes == b.axes && a.rank == b.rank && a.size == b.size && a.timeout_s == b.timeout_s &&
          a.is_pretended == b.is_pretended && a.communicator == b.communicator;
 }
@@ -60,7 +60,7 @@ std::shared_ptr<const Team::Node> known(Team::Node node) {
   Teams& t = teams();
   const std::lock_guard lock(t.mutex);
   for (const auto& other : t.all) {
-    if (is_same(*other, node)) return other;
+    if (is_same_node(*other, node)) return other;
   }
   node.id = static_cast<index_t>(t.all.size());
   t.all.push_back(std::make_shared<const Team::Node>(std::move(node)));
@@ -77,16 +77,16 @@ std::shared_ptr<Communicator> world() {
   return t.world;
 }
 
-std::shared_ptr<const Team::Node> over(std::shared_ptr<Communicator> ranks, TeamAxes axes,
-                                       double timeout_s) {
+std::shared_ptr<const Team::Node> node_over(std::shared_ptr<Communicator> ranks, TeamAxes axes,
+                                            double timeout_s) {
   if (!(timeout_s > 0)) {
     throw ValueError(fmt::format("[Team] timeout_s: got {}, expected a number above 0", timeout_s));
   }
   const int size = ranks ? ranks->size() : 1;
-  if (count_of(axes) != size) {
+  if (rank_count(axes) != size) {
     throw ValueError(
         fmt::format("[Team] axes: got ({}), expected a product of {}, the ranks of the run",
-                    text_of(axes), size));
+                    text_of_axes(axes), size));
   }
   const int rank = ranks ? ranks->rank() : 0;
   return known({.axes = std::move(axes),
@@ -101,7 +101,7 @@ std::size_t index_of(const Team& team, std::string_view axis) {
     if (team.axes()[i].name == axis) return i;
   }
   throw NameError(fmt::format("[{}] axis: got \"{}\", expected one of ({})", team.str(), axis,
-                              text_of(team.axes())));
+                              text_of_axes(team.axes())));
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ PartRange part_range(index_t extent, int part, int parts) {
 Team::Team() : node_(known({})) {}
 
 Team::Team(TeamAxes axes, double timeout_s)
-    : node_(over(palimpsest::world(), std::move(axes), timeout_s)) {}
+    : node_(node_over(palimpsest::world(), std::move(axes), timeout_s)) {}
 
 Team Team::world(double timeout_s) {
   const std::shared_ptr<Communicator> ranks = palimpsest::world();
@@ -123,11 +123,11 @@ Team Team::world(double timeout_s) {
 }
 
 Team Team::of(const void* mpi_comm, TeamAxes axes, double timeout_s) {
-  return Team(over(distributed_detail::communicator_of(mpi_comm), std::move(axes), timeout_s));
+  return Team(node_over(distributed_detail::communicator_of(mpi_comm), std::move(axes), timeout_s));
 }
 
 Team Team::pretend(TeamAxes axes, int rank) {
-  const index_t size = count_of(axes);
+  const index_t size = rank_count(axes);
   if (rank < 0 || rank >= size) {
     throw ValueError(fmt::format("[Team::pretend] rank: got {}, expected 0 to {}", rank, size - 1));
   }
@@ -156,10 +156,10 @@ Team Team::seen_from(int rank) const {
 }
 
 Team Team::reshaped(TeamAxes axes) const {
-  if (!is_pretended()) return Team(over(node_->communicator, std::move(axes), timeout_s()));
-  if (count_of(axes) != size()) {
+  if (!is_pretended()) return Team(node_over(node_->communicator, std::move(axes), timeout_s()));
+  if (rank_count(axes) != size()) {
     throw ValueError(fmt::format("[{}] axes: got ({}), expected a product of {}, its ranks", str(),
-                                 text_of(axes), size()));
+                                 text_of_axes(axes), size()));
   }
   return pretend(std::move(axes), rank());
 }
@@ -168,7 +168,7 @@ void Team::abandon(std::string_view why) const noexcept {
   if (node_->communicator) node_->communicator->abandon(why);
 }
 
-std::string Team::str() const { return fmt::format("Team({})[{}]", text_of(axes()), rank()); }
+std::string Team::str() const { return fmt::format("Team({})[{}]", text_of_axes(axes()), rank()); }
 
 namespace distributed_detail {
 

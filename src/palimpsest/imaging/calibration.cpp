@@ -11,7 +11,7 @@ namespace palimpsest {
 namespace {
 
 // A grid with its three axes, 1 for those that are missing.
-std::array<index_t, 3> grid_of(const Extents& shape, std::size_t leading) {
+std::array<index_t, 3> grid_behind(const Extents& shape, std::size_t leading) {
   std::array<index_t, 3> n = {1, 1, 1};
   const std::size_t axes = shape.size() - leading;
   for (std::size_t k = 0; k < axes; ++k) n[3 - axes + k] = shape[leading + k];
@@ -60,7 +60,7 @@ CalibrationArea calibration_area(const Tensor& measured, index_t largest) {
   expect_axes(measured, 0, "(y, x) or (z, y, x)");
   const Tensor dense = measured.contiguous();
   const bool* taken = dense.data<bool>();
-  const std::array<index_t, 3> n = grid_of(measured.shape(), 0);
+  const std::array<index_t, 3> n = grid_behind(measured.shape(), 0);
   CalibrationArea area;
   for (std::size_t k = 0; k < 3; ++k) area.start[k] = (n[k] - 1) / 2;
   if (!is_full(taken, n, area)) return {area.start, {0, 0, 0}};
@@ -100,7 +100,7 @@ CalibrationArea calibration_area_of(const Tensor& kspace, index_t largest) {
   }
   CalibrationArea area = calibration_area(measured, largest);
   if (area.extent[2] == 0) return area;
-  const std::array<index_t, 3> n = grid_of(kspace.shape(), 1);
+  const std::array<index_t, 3> n = grid_behind(kspace.shape(), 1);
   const std::vector<double> energies = column_energies(dense, n, area);
   const auto energy_at = [&](index_t x) {
     double sum = 0;

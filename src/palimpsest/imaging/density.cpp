@@ -7,7 +7,7 @@
 namespace palimpsest {
 namespace {
 
-constexpr int kSteps = 30;
+constexpr int kDensitySteps = 30;
 constexpr double kChange = 1e-3;
 constexpr double kWidth = 4;  // of the kernel, in points of the grid of twice the size
 
@@ -88,7 +88,7 @@ void pipe(const Points& p, float* w) {
   const NamedLinop G = Interpolate(Tensor::from(locs, Extents{n, static_cast<index_t>(p.d)}), grid,
                                    {.width = kWidth, .locs_batch = "K"});
   Tensor weights = Tensor::full<float>({n}, 1.0F);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kDensitySteps; ++step) {
     const std::vector<float> density = G(G.H()(weights)).to_vector<float>();
     double change = 0;
     float* const now = weights.mutable_data<float>();

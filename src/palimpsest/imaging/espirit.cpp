@@ -30,7 +30,7 @@ constexpr double kPowersError = 1e-5;
 index_t padded(index_t points) { return (points + kPointLanes - 1) / kPointLanes * kPointLanes; }
 
 // exp(i d theta_j) of the position j of n.
-Complex phase(index_t j, index_t n, index_t d) {
+Complex phase_of_shift(index_t j, index_t n, index_t d) {
   return std::polar(
       1.0, 2 * std::numbers::pi * static_cast<double>((j - n / 2) * d) / static_cast<double>(n));
 }
@@ -40,7 +40,7 @@ void contract(const Complex* blocks, index_t block, index_t kernel, index_t j, i
               Complex* out) {
   std::fill_n(out, block, Complex(0));
   for (index_t d = 1 - kernel; d < kernel; ++d) {
-    const Complex p = phase(j, n, d);
+    const Complex p = phase_of_shift(j, n, d);
     const double pr = p.real(), pi = p.imag();
     const auto* in = reinterpret_cast<const double*>(blocks + (d + kernel - 1) * block);
     auto* const sum = reinterpret_cast<double*>(out);
@@ -155,7 +155,7 @@ class EigenMaps {
     const index_t points = padded(s_.n[2]);
     for (index_t d = 1; d < s_.kernel[2]; ++d) {
       for (index_t x = 0; x < points; ++x) {
-        const Complex p = phase(std::min(x, s_.n[2] - 1), s_.n[2], d);
+        const Complex p = phase_of_shift(std::min(x, s_.n[2] - 1), s_.n[2], d);
         common.cos[(d - 1) * points + x] = static_cast<float>(p.real());
         common.sin[(d - 1) * points + x] = static_cast<float>(p.imag());
       }
@@ -203,7 +203,7 @@ class EigenMaps {
     const index_t n = s_.n_coils, pairs = s_.pairs();
     std::fill_n(w.matrix, n * n, Complex(0));
     for (index_t d = 1 - s_.kernel[2]; d < s_.kernel[2]; ++d) {
-      const Complex p = phase(x, s_.n[2], d);
+      const Complex p = phase_of_shift(x, s_.n[2], d);
       const Complex* block = w.line + (d + s_.kernel[2] - 1) * pairs;
       for (index_t a = 0; a < n; ++a) {
         for (index_t b = 0; b <= a; ++b) {
@@ -328,7 +328,7 @@ void crop_maps(const Tensor& eigenvalues, double crop, Tensor& maps) {
   }
 }
 
-void check(const EspiritOptions& o) {
+void check_options(const EspiritOptions& o) {
   const auto expect = [](bool holds, const char* name, double got, const char* expected) {
     if (holds) return;
     throw ValueError(fmt::format("[espirit] {}: got {}, expected {}", name, got, expected));
@@ -355,7 +355,7 @@ MapsResult estimate(const Tensor& kspace, ScratchArray* array, const EspiritOpti
         fmt::format("[espirit] k-space has the wrong dtype: got {}, expected complex64",
                     name_of(kspace.dtype())));
   }
-  check(options);
+  check_options(options);
   const CalibrationArea area =
       options.area ? *options.area : calibration_area_of(kspace, options.calibration);
   const EspiritSizes s(kspace.shape(), options, area);
@@ -442,7 +442,7 @@ MapsResult espirit(const Tensor& kspace, ScratchArray& maps, const EspiritOption
 }
 
 EspiritPlan plan_espirit(const Extents& kspace, const EspiritOptions& options, bool into_array) {
-  check(options);
+  check_options(options);
   CalibrationArea area;
   const std::size_t axes = kspace.empty() ? 0 : kspace.size() - 1;
   for (std::size_t k = 0; k < std::min<std::size_t>(axes, 3); ++k) {

@@ -30,7 +30,7 @@ struct ModelAxes {
   Dims image() const { return series() + sets() + grid("Nz Ny Nx"); }
 };
 
-[[noreturn]] void refuse(const char* what, const Tensor& array, const char* expected) {
+[[noreturn]] void refuse_for_model(const char* what, const Tensor& array, const char* expected) {
   throw ShapeError(fmt::format("[sense_model] {}: got {} {}, expected {}", what,
                                name_of(array.dtype()), to_string(array.shape()), expected));
 }
@@ -56,13 +56,13 @@ void check_trajectory(const Tensor& given) {
       given.shape(-1) <= 3) {
     return;
   }
-  refuse("trajectory", given, "float32 (readouts, samples, 2 or 3), or frames of it");
+  refuse_for_model("trajectory", given, "float32 (readouts, samples, 2 or 3), or frames of it");
 }
 
 // The axes of maps and mask or trajectory.
 ModelAxes sampled_axes(const Tensor& maps, const KspaceSampling& sampling) {
   if (maps.dtype() != DType::complex64 || maps.rank() < 3 || maps.rank() > 5) {
-    refuse("maps", maps, "complex64 (C, y, x), (C, z, y, x) or (M, C, ..)");
+    refuse_for_model("maps", maps, "complex64 (C, y, x), (C, z, y, x) or (M, C, ..)");
   }
   if (sampling.mask && sampling.trajectory) {
     throw ValueError("[sense_model] got a mask and a trajectory, expected one of them");
@@ -75,8 +75,9 @@ ModelAxes sampled_axes(const Tensor& maps, const KspaceSampling& sampling) {
     axes.has_sets = maps.shape(0) != 1;
     if (!axes.has_sets) axes.maps = maps.select(0, 0);
   } else if (maps.rank() != axes.spatial + 1) {
-    refuse("maps", maps,
-           axes.spatial == 2 ? "(C, y, x) or (M, C, y, x)" : "(C, z, y, x) or (M, C, z, y, x)");
+    refuse_for_model(
+        "maps", maps,
+        axes.spatial == 2 ? "(C, y, x) or (M, C, y, x)" : "(C, z, y, x) or (M, C, z, y, x)");
   }
   axes.has_frames = sampling.trajectory && sampling.trajectory->rank() == 4;
   if (!sampling.mask) return axes;
@@ -86,7 +87,7 @@ ModelAxes sampled_axes(const Tensor& maps, const KspaceSampling& sampling) {
   for (std::size_t k = 1; fits && k <= axes.spatial; ++k) {
     fits = mask[mask.size() - k] == maps.shape()[maps.rank() - k];
   }
-  if (!fits) refuse("mask", *sampling.mask, "the grid of the maps, or frames of it");
+  if (!fits) refuse_for_model("mask", *sampling.mask, "the grid of the maps, or frames of it");
   return axes;
 }
 

@@ -17,7 +17,7 @@ struct Weights {
   std::vector<bool> measured;
 };
 
-Weights weights_of(const PartialLines& lines, bool ramp) {
+Weights weights_of_lines(const PartialLines& lines, bool ramp) {
   Weights result;
   const index_t c = lines.extent / 2, w = lines.beyond_middle();
   for (index_t k = 0; k < lines.extent; ++k) {
@@ -73,7 +73,7 @@ struct Transforms {
 
 // k-space is dense, and its own.
 Tensor homodyne_image(Tensor kspace, const PartialLines& lines, bool ramp, const Transforms& F) {
-  const Weights weights = weights_of(lines, ramp);
+  const Weights weights = weights_of_lines(lines, ramp);
   Tensor low = kspace.clone();
   weight_lines(low, lines.axis, weights.low);
   low = F.image(low);
@@ -87,7 +87,7 @@ template <class IsMeasured>
 Tensor pocs_image(const Tensor& kspace, const PartialLines& lines, int iterations,
                   const Transforms& F, const IsMeasured& is_measured) {
   Tensor low = kspace.clone();
-  weight_lines(low, lines.axis, weights_of(lines, false).low);
+  weight_lines(low, lines.axis, weights_of_lines(lines, false).low);
   low = F.image(low);
   Tensor image = F.image(kspace);
   const auto* given = kspace.data<Sample>();
@@ -254,7 +254,7 @@ Tensor with_missing_side(const Tensor& image, const PartialLines& lines, Partial
   if (method == PartialFourier::homodyne) {
     result = homodyne_image(std::move(kspace), turned, true, F);
   } else {
-    const std::vector<bool> measured = weights_of(lines, false).measured;
+    const std::vector<bool> measured = weights_of_lines(lines, false).measured;
     result = pocs_image(kspace, turned, pocs_iterations, F, [&measured](index_t i) {
       return measured[static_cast<std::size_t>(i) % measured.size()];
     });

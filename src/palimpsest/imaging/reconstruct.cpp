@@ -10,7 +10,7 @@
 namespace palimpsest {
 namespace {
 
-void check_finite(const Tensor& kspace) {
+void check_kspace_finite(const Tensor& kspace) {
   const Tensor dense = kspace.contiguous();
   const auto* v = dense.data<Sample>();
   for (index_t i = 0, end = dense.numel(); i < end; ++i) {
@@ -44,7 +44,7 @@ Data data_of(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sam
     throw ShapeError(fmt::format("[reconstruct] k-space: got the shape {}, expected (C, ..)",
                                  to_string(kspace.shape())));
   }
-  check_finite(kspace);
+  check_kspace_finite(kspace);
   Data data{kspace, sampling, {}, false};
   if (!sampling.mask && !sampling.trajectory) {
     // (T, C, y, x) or (C, z, y, x): the coils of the maps tell.
@@ -88,7 +88,7 @@ Tensor mean_of_frames(const Tensor& kspace, const Tensor& mask) {
   return mean;
 }
 
-double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions& options) {
+double scale_of_data(const Data& data, const NamedLinop& A, const ReconstructOptions& options) {
   if (options.scale) return *options.scale;
   if (!needs_scale(options.regularizers, options.keep_scale)) return 1;
   if (data.sampling.trajectory) {
@@ -105,7 +105,7 @@ double scale_of(const Data& data, const NamedLinop& A, const ReconstructOptions&
   return brightness_of(kspace, area).scale();
 }
 
-ImageItem item_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
+ImageItem item_from(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
   ImageItem item;
   for (const ND& d : data.image) {
     if (d != ND("T") && d != ND("B") && d != ND("M")) item.dims.push_back(d);
@@ -130,8 +130,8 @@ Tensor without_single_set(const Tensor& maps, const ImageItem& item) {
   return maps.view(item.maps_shape());
 }
 
-ImageSolverOptions solver_options(const ReconstructOptions& options, const Tensor& maps,
-                                  const ImageItem& item) {
+ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Tensor& maps,
+                                     const ImageItem& item) {
   ImageSolverOptions result;
   result.regularizers = options.regularizers;
   result.method = options.method;
@@ -151,8 +151,8 @@ ImageSolverOptions solver_options(const ReconstructOptions& options, const Tenso
 }
 
 ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
-  const ImageItem item = item_of(data, maps, options);
-  ImageSolverOptions how = solver_options(options, maps, item);
+  const ImageItem item = item_from(data, maps, options);
+  ImageSolverOptions how = options_of_solver(options, maps, item);
   const ReconstructMethod method =
       method_for(options.regularizers, item.image_dims(), options.method);
   const bool is_stepped = method != ReconstructMethod::cg && method != ReconstructMethod::adjoint;
@@ -291,9 +291,9 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   check_options(sampling, options);
   const Data data = data_of(kspace, maps, sampling);
   const NamedLinop A = sense_model(maps, data.sampling);
-  const ImageItem item = item_of(data, maps, options);
+  const ImageItem item = item_from(data, maps, options);
   Reconstruction result;
-  result.scale = scale_of(data, A, options);
+  result.scale = scale_of_data(data, A, options);
   ImageSolver solver = solver_of(data, maps, options);
   result.method = solver.method();
   Tensor y = kspace;

@@ -21,7 +21,7 @@ struct Name {
   Penalty penalty;
   bool has_weight, has_dims, has_across;
 };
-constexpr Name kNames[] = {
+constexpr Name kRegularizerNames[] = {
     {"l2", Penalty::l2, true, false, false},
     {"l1", Penalty::l1, true, false, false},
     {"l1wav", Penalty::l1_wavelet, true, true, false},
@@ -77,11 +77,12 @@ std::optional<T> number_of(std::string_view text) {
 
 const Name& read_name(Reader& reader) {
   const std::string_view word = reader.until("(:,");
-  const auto* const it = std::find_if(std::begin(kNames), std::end(kNames),
+  const auto* const it = std::find_if(std::begin(kRegularizerNames), std::end(kRegularizerNames),
                                       [&](const Name& name) { return name.text == word; });
-  if (it != std::end(kNames)) return *it;
+  if (it != std::end(kRegularizerNames)) return *it;
   std::string known;
-  for (const Name& name : kNames) known += (known.empty() ? "" : ", ") + std::string(name.text);
+  for (const Name& name : kRegularizerNames)
+    known += (known.empty() ? "" : ", ") + std::string(name.text);
   reader.fail(fmt::format("unknown regularizer '{}', expected one of {}", word, known), 0);
 }
 

@@ -9,7 +9,7 @@
 namespace palimpsest {
 namespace {
 
-constexpr index_t kLargest = 32;
+constexpr index_t kLargestArea = 32;
 
 void expect_coils(const char* who, const Tensor& coils, std::size_t least_rank) {
   if (coils.dtype() != DType::complex64) {
@@ -23,7 +23,7 @@ void expect_coils(const char* who, const Tensor& coils, std::size_t least_rank) 
 // The middle of the area, at most 32 points along an axis.
 CalibrationArea middle_of(CalibrationArea area) {
   for (std::size_t k = 0; k < 3; ++k) {
-    const index_t n = std::min(area.extent[k], kLargest);
+    const index_t n = std::min(area.extent[k], kLargestArea);
     area.start[k] += (area.extent[k] - n) / 2;
     area.extent[k] = n;
   }
@@ -120,7 +120,7 @@ Brightness brightness_of_magnitudes(Tensor& magnitudes) {
 }
 
 CalibrationArea brightness_area(const Tensor& kspace) {
-  return calibration_area_of(kspace, kLargest);
+  return calibration_area_of(kspace, kLargestArea);
 }
 
 Brightness brightness_of(const Tensor& kspace, const CalibrationArea& area) {

@@ -10,16 +10,19 @@
 namespace palimpsest {
 namespace {
 
-constexpr std::array<const char*, 5> kCounters = {"none", "contrast", "phase", "set", "repetition"};
+constexpr std::array<const char*, 5> kCounterNames = {"none", "contrast", "phase", "set",
+                                                      "repetition"};
 constexpr index_t kPieceBytes = index_t{16} << 20;
 
 }  // namespace
 
-const char* name_of(FrameCounter counter) { return kCounters[static_cast<std::size_t>(counter)]; }
+const char* name_of(FrameCounter counter) {
+  return kCounterNames[static_cast<std::size_t>(counter)];
+}
 
 FrameCounter parse_frame_counter(const std::string& text) {
-  for (std::size_t k = 1; k < kCounters.size(); ++k) {
-    if (text == fmt::format("T={}", kCounters[k])) return static_cast<FrameCounter>(k);
+  for (std::size_t k = 1; k < kCounterNames.size(); ++k) {
+    if (text == fmt::format("T={}", kCounterNames[k])) return static_cast<FrameCounter>(k);
   }
   throw ValueError(
       fmt::format("[--as] got '{}', expected T=contrast, T=phase, T=set or T=repetition", text));

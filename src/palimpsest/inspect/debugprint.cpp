@@ -20,7 +20,7 @@ std::string characters(std::size_t number) {
 }
 
 // `{0: [0, 1]}`
-std::string written(const AliasMap& map) {
+std::string written_tree(const AliasMap& map) {
   std::string text = "{";
   for (const auto& [output, inputs] : map) {
     if (text.size() > 1) text += ", ";
@@ -119,8 +119,8 @@ class TreePrinter {
     if (!is_op) return text;
     if (!v.name().empty()) text += " '" + v.name() + "'";
     const AliasMap destroys = owner.op().destroy_map(owner), views = owner.op().view_map(owner);
-    if (options_.print_destroy_map && !destroys.empty()) text += " d=" + written(destroys);
-    if (options_.print_view_map && !views.empty()) text += " v=" + written(views);
+    if (options_.print_destroy_map && !destroys.empty()) text += " d=" + written_tree(destroys);
+    if (options_.print_view_map && !views.empty()) text += " v=" + written_tree(views);
     if (options_.print_regions) text += regions(owner, views);
     const auto at = position_.find(owner.node());
     if (options_.print_order && at != position_.end()) text += " " + std::to_string(at->second);

@@ -9,7 +9,7 @@
 namespace palimpsest {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string dot_text(const std::string& text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -53,7 +53,7 @@ class DotWriter {
     if (container_of(v)) color = "cyan";
     if (v.is_constant()) color = "lightgray";
     const std::string label = options_.print_type ? v.str() + "\\n" + v.type().str() : v.str();
-    text_ += "  " + id_of(v.node()) + " [label=" + quoted(label) +
+    text_ += "  " + id_of(v.node()) + " [label=" + dot_text(label) +
              ", shape=box, style=filled, fillcolor=" + color + "];\n";
   }
 
@@ -62,7 +62,7 @@ class DotWriter {
       if (v.is_root()) add_root(v, "lightpink");  // a root that is not in the list of inputs
     }
     text_ +=
-        "  " + id_of(node.node()) + " [label=" + quoted(node.op().name()) + ", shape=ellipse];\n";
+        "  " + id_of(node.node()) + " [label=" + dot_text(node.op().name()) + ", shape=ellipse];\n";
   }
 
   const void* source_of(const Variable& v) const {
@@ -81,14 +81,14 @@ class DotWriter {
       std::string label = v.is_root() ? "" : v.name();
       if (options_.print_type) label += (label.empty() ? "" : " ") + v.type().str();
       text_ += "  " + id_of(source_of(v)) + " -> " + id_of(node.node()) + " [color=" + color +
-               (label.empty() ? "" : ", label=" + quoted(label)) + "];\n";
+               (label.empty() ? "" : ", label=" + dot_text(label)) + "];\n";
     }
   }
 
   void add_output(const Variable& v, std::size_t i) {
     const std::string id = "out" + std::to_string(i);
     if (v.is_root()) add_root(v, "lightgreen");
-    text_ += "  " + id + " [label=" + quoted("output " + std::to_string(i)) +
+    text_ += "  " + id + " [label=" + dot_text("output " + std::to_string(i)) +
              ", shape=box, style=filled, fillcolor=lightblue];\n";
     text_ += "  " + id_of(source_of(v)) + " -> " + id + ";\n";
   }
@@ -104,7 +104,7 @@ class DotWriter {
       const PlannedBuffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
       std::string label = std::string(name_of(buffer.kind)) + " " + std::to_string(buffer.bytes);
       if (buffer.kind == BufferKind::arena) label += " @" + std::to_string(buffer.offset);
-      text_ += "  subgraph cluster_" + std::to_string(b) + " { label=" + quoted(label) + ";";
+      text_ += "  subgraph cluster_" + std::to_string(b) + " { label=" + dot_text(label) + ";";
       for (const PlannedStep* step : steps) text_ += " " + id_of(step->node.node()) + ";";
       text_ += " }\n";
     }

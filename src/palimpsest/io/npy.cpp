@@ -227,9 +227,9 @@ Tensor with_axes_reversed(const Tensor& tensor) {
 
 namespace {
 
-enum class Access { read, map };
+enum class NpyAccess { read, map };
 
-Tensor npy_array(const std::string& path, Access access) {
+Tensor npy_array(const std::string& path, NpyAccess access) {
   const io_detail::InputFile file(path);
   const auto [text, offset] = header_text(file);
   const NpyHeader header = HeaderParser(path, text).parse();
@@ -247,7 +247,7 @@ Tensor npy_array(const std::string& path, Access access) {
   const bool is_native = !header.swapped && header.dtype != DType::bool_ && expected > 0 &&
                          offset % static_cast<index_t>(item_size(header.dtype)) == 0;
   const Tensor result =
-      access == Access::map && is_native
+      access == NpyAccess::map && is_native
           ? io_detail::map_elements(path, offset, stored, header.dtype)
           : io_detail::read_elements(file, offset, stored, header.dtype, header.swapped);
   return header.fortran_order ? with_axes_reversed(result) : result;
@@ -255,9 +255,9 @@ Tensor npy_array(const std::string& path, Access access) {
 
 }  // namespace
 
-Tensor read_npy(const std::string& path) { return npy_array(path, Access::read); }
+Tensor read_npy(const std::string& path) { return npy_array(path, NpyAccess::read); }
 
-Tensor map_npy(const std::string& path) { return npy_array(path, Access::map); }
+Tensor map_npy(const std::string& path) { return npy_array(path, NpyAccess::map); }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
   const bool reversed =

@@ -194,7 +194,7 @@ Bytes gray_samples(const std::string& path, const Tensor& image, const PngOption
   return out;
 }
 
-void check_image(const std::string& path, const Tensor& image, const PngOptions& options) {
+void check_writable(const std::string& path, const Tensor& image, const PngOptions& options) {
   if (options.bits != 8 && options.bits != 16) {
     throw ValueError(
         fmt::format("[write_png({})] got {} bits, expected 8 or 16.", path, options.bits));
@@ -224,7 +224,7 @@ void check_image(const std::string& path, const Tensor& image, const PngOptions&
 namespace {
 
 Bytes encoded(const std::string& path, const Tensor& image, const PngOptions& options) {
-  check_image(path, image, options);
+  check_writable(path, image, options);
   ImageFacts facts;
   facts.height = static_cast<png_uint_32>(image.shape(0));
   facts.width = static_cast<png_uint_32>(image.shape(1));

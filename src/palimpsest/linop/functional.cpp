@@ -128,7 +128,7 @@ Extents last_extents(const Variable& x, const Extents& size, bool grows, const c
   return last;
 }
 
-Variable padded(const Variable& x, const Extents& size, bool centered, const char* who) {
+Variable padded_to(const Variable& x, const Extents& size, bool centered, const char* who) {
   const Extents last = last_extents(x, size, true, who);
   std::vector<std::pair<index_t, index_t>> widths(x.rank(), {0, 0});
   for (std::size_t d = 0; d < size.size(); ++d) {
@@ -180,10 +180,10 @@ Variable index_adjoint(const Variable& y, const std::vector<Variable>& idx, cons
   return ops::scatter_add(y, idx, size);
 }
 Variable center_pad(const Variable& x, const Extents& size) {
-  return padded(x, size, true, "center_pad");
+  return padded_to(x, size, true, "center_pad");
 }
 Variable end_pad(const Variable& x, const Extents& size) {
-  return padded(x, size, false, "end_pad");
+  return padded_to(x, size, false, "end_pad");
 }
 Variable center_crop(const Variable& x, const Extents& size) {
   const Extents last = last_extents(x, size, false, "center_crop");

@@ -11,7 +11,7 @@
 namespace palimpsest::inplace {
 namespace {
 
-bool fits(const TensorType& result, const TensorType& target) {
+bool fits_into(const TensorType& result, const TensorType& target) {
   if (result.rank() != target.rank()) return false;
   for (std::size_t k = 0; k < result.rank(); ++k) {
     if (target.shape[k] == 1 && result.shape[k] != 1) return false;
@@ -29,7 +29,7 @@ Variable in_place(const Variable& result, const Variable& x, int input, std::str
     throw DTypeError(text() + does_not_fit + "got " + result.type().str() + ", expected " +
                      x.type().str() + ". Try astype on the other operands");
   }
-  if (is_converted || !fits(result.type(), x.type())) {
+  if (is_converted || !fits_into(result.type(), x.type())) {
     throw ShapeError(text() + does_not_fit + "got " + result.type().str() + ", expected " +
                      x.type().str());
   }
@@ -42,7 +42,7 @@ Variable in_place(const Variable& result, const Variable& x, int input, std::str
   return op->make_node(node.inputs()).output(0);
 }
 
-Variable elementwise(ScalarOp op, std::initializer_list<Operand> operands) {
+Variable elementwise_of_operands(ScalarOp op, std::initializer_list<Operand> operands) {
   const int target = op == ScalarOp::where ? 1 : 0;
   const std::string who = std::string(name_of(op)) + "_inplace";
   const Operand& x = operands.begin()[target];
@@ -57,15 +57,17 @@ Variable in_its_place(const Variable& result, std::string_view who) {
 
 }  // namespace
 
-#define PALIMPSEST_INPLACE_1(name) \
-  Variable name##_inplace(const Variable& x) { return elementwise(ScalarOp::name, {x}); }
+#define PALIMPSEST_INPLACE_1(name)                       \
+  Variable name##_inplace(const Variable& x) {           \
+    return elementwise_of_operands(ScalarOp::name, {x}); \
+  }
 #define PALIMPSEST_INPLACE_2(name)                               \
   Variable name##_inplace(const Variable& x, const Operand& y) { \
-    return elementwise(ScalarOp::name, {x, y});                  \
+    return elementwise_of_operands(ScalarOp::name, {x, y});      \
   }
 #define PALIMPSEST_INPLACE_3(name)                                                 \
   Variable name##_inplace(const Variable& x, const Operand& y, const Operand& z) { \
-    return elementwise(ScalarOp::name, {x, y, z});                                 \
+    return elementwise_of_operands(ScalarOp::name, {x, y, z});                     \
   }
 #define PALIMPSEST_INPLACE(name, arity, rule) PALIMPSEST_INPLACE_##arity(name)
 PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_INPLACE)

@@ -15,7 +15,7 @@ using Parts = ops::LoopParts;
 constexpr index_t kAlignment = 64;
 
 // A piece of scratch.
-index_t take(index_t& end, index_t bytes) {
+index_t take_bytes(index_t& end, index_t bytes) {
   const index_t start = end;
   end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   return start;
@@ -55,7 +55,7 @@ void place_results(LoopPlan& plan) {
     const bool is_own = buffer.kind == BufferKind::output && at(buffer.index) == r;
     result.is_direct = is_own && delivery.how == Handover::own && slot.layout.is_dense() &&
                        slot.layout.byte_offset == 0 && buffer.bytes == result.bytes;
-    if (is_own && !result.is_direct) result.offset = take(plan.scratch_bytes, buffer.bytes);
+    if (is_own && !result.is_direct) result.offset = take_bytes(plan.scratch_bytes, buffer.bytes);
     plan.results.push_back(std::move(result));
   }
 }
@@ -101,14 +101,14 @@ void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
     places.is_apart = parts.states[k].overwrites_init && !init.is_dense();
     if (!parts.states[k].has_history) {
       index_t size = 0;
-      take(size, places.row_bytes);
+      take_bytes(size, places.row_bytes);
       places.distance = size;
       const bool uses_output = parts.states[k].has_last && !places.is_apart;
-      places.offset = take(plan.scratch_bytes, (places.count - (uses_output ? 1 : 0)) * size);
+      places.offset = take_bytes(plan.scratch_bytes, (places.count - (uses_output ? 1 : 0)) * size);
     }
     plan.states.push_back(places);
   }
-  if (parts.until.defined()) plan.until_offset = take(plan.scratch_bytes, 1);
+  if (parts.until.defined()) plan.until_offset = take_bytes(plan.scratch_bytes, 1);
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   std::vector<Extents> extents;
   for (const Layout& layout : inputs) extents.push_back(layout.extents);
   plan->n_steps = plan->op->n_steps(extents);
-  take(plan->scratch_bytes, plan->body.arena_bytes);  // at its start
+  take_bytes(plan->scratch_bytes, plan->body.arena_bytes);  // at its start
   place_results(*plan);
   place_states(*plan, inputs);
   return plan;

@@ -17,7 +17,7 @@
 namespace palimpsest {
 namespace {
 
-index_t bytes_of(const Layout& layout) { return byte_count(layout.extents, layout.dtype); }
+index_t bytes_of_layout(const Layout& layout) { return byte_count(layout.extents, layout.dtype); }
 
 const ops::UpdateSubtensor* set_in_place(const Apply& node) {
   const auto* op = dynamic_cast<const ops::UpdateSubtensor*>(&node.op());
@@ -26,7 +26,7 @@ const ops::UpdateSubtensor* set_in_place(const Apply& node) {
 }
 
 bool has_buffer_of_its_own(const Layout& layout, index_t buffer_bytes) {
-  return layout.is_dense() && layout.byte_offset == 0 && bytes_of(layout) == buffer_bytes;
+  return layout.is_dense() && layout.byte_offset == 0 && bytes_of_layout(layout) == buffer_bytes;
 }
 
 class Finder {
@@ -74,7 +74,7 @@ class Finder {
     if (!whole.defined() || !part.defined() || result.buffer == value.buffer) return;
     if (places_.contains(part.node()) || laid_.is_kept[at(value.buffer)]) return;
     if (buffer(value).kind != BufferKind::arena) return;
-    if (bytes_of(value.layout) != buffer(value).bytes || buffer(value).bytes == 0) return;
+    if (bytes_of_layout(value.layout) != buffer(value).bytes || buffer(value).bytes == 0) return;
     if (!has_buffer_of_its_own(result.layout, buffer(result).bytes)) return;
     PartPlace place{step.node, input, whole, result.layout, {}, value.layout, start};
     place.part = layout_made_for(part, value.buffer);

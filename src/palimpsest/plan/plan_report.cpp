@@ -35,7 +35,7 @@ struct InPlace {
   std::string of;
 };
 
-std::string label(const Variable& v) {
+std::string label_of(const Variable& v) {
   if (!v.name().empty()) return v.name();
   return v.owner().defined() ? v.owner().op().name() : v.str();
 }
@@ -53,7 +53,7 @@ class Report {
       const Apply& node = plan.steps[i].node;
       for (int input : overwritten_inputs(node)) {
         const int buffer = plan.slots[at(plan.steps[i].inputs[at(input)])].buffer;
-        in_place_[at(buffer)].push_back({static_cast<int>(i), label(node.input(at(input)))});
+        in_place_[at(buffer)].push_back({static_cast<int>(i), label_of(node.input(at(input)))});
       }
     }
   }

@@ -16,7 +16,7 @@
 namespace palimpsest {
 namespace {
 
-constexpr index_t kFar = std::numeric_limits<index_t>::max();
+constexpr index_t kNever = std::numeric_limits<index_t>::max();
 constexpr std::size_t kMostSets = 1 << 16;  // of done steps, in the exact search
 constexpr std::size_t kFewSets = 1 << 10;   // the same where there is little to gain
 constexpr index_t kLittle = 1024;           // bytes
@@ -122,7 +122,7 @@ class ExactSearch {
           if ((set & bit(i)) || (needs[at(i)] & ~set)) continue;
           const index_t peak = std::max(way.peak, live + new_bytes(set, i));
           if (peak >= known) continue;
-          Way& next = levels_[k + 1].try_emplace(set | bit(i), Way{kFar, -1}).first->second;
+          Way& next = levels_[k + 1].try_emplace(set | bit(i), Way{kNever, -1}).first->second;
           // Of equal ways the one with the lower step, for any order of the table.
           if (peak < next.peak || (peak == next.peak && i < next.last)) next = {peak, i};
         }
@@ -176,7 +176,7 @@ class ExactSearch {
 
 // Steps that run best without others between them. Memory rises by at most `hill` on the way, and
 // by `valley` at the end, both in bytes above the level before.
-struct Segment {
+struct OrderSegment {
   index_t hill = 0, valley = 0;
   std::vector<int> steps;
 };
@@ -193,10 +193,10 @@ class TreeOrder {
     for (const OrderProblem::Buffer& buffer : problem_.buffers) {
       if (!is_local(buffer)) return {};
     }
-    std::vector<std::vector<Segment>> of(at(problem_.n_steps));
-    std::vector<Segment> roots;
+    std::vector<std::vector<OrderSegment>> of(at(problem_.n_steps));
+    std::vector<OrderSegment> roots;
     for (int i = 0; i < problem_.n_steps; ++i) {
-      std::vector<Segment> merged;
+      std::vector<OrderSegment> merged;
       for (int child : steps_.before[at(i)]) take(merged, std::move(of[at(child)]));
       sort(merged);
       append(merged, step_segment(i));
@@ -208,7 +208,7 @@ class TreeOrder {
     }
     sort(roots);
     std::vector<int> order;
-    for (const Segment& s : roots) order.insert(order.end(), s.steps.begin(), s.steps.end());
+    for (const OrderSegment& s : roots) order.insert(order.end(), s.steps.begin(), s.steps.end());
     return order;
   }
 
@@ -222,7 +222,7 @@ class TreeOrder {
     return after.size() == 1 && after[0] == buffer.steps[1];
   }
   // All that the step reads is there before it.
-  Segment step_segment(int i) const {
+  OrderSegment step_segment(int i) const {
     index_t made = 0, freed = 0;
     for (int b : steps_.buffers[at(i)]) {
       const OrderProblem::Buffer& buffer = problem_.buffers[at(b)];
@@ -231,21 +231,22 @@ class TreeOrder {
     }
     return {made, made - freed, {i}};
   }
-  static void take(std::vector<Segment>& to, std::vector<Segment>&& from) {
+  static void take(std::vector<OrderSegment>& to, std::vector<OrderSegment>&& from) {
     std::move(from.begin(), from.end(), std::back_inserter(to));
   }
   // The segment with the deepest fall below its top comes first. Segments of one subtree are in
   // this order already.
-  static void sort(std::vector<Segment>& segments) {
-    std::stable_sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
-      return a.hill - a.valley > b.hill - b.valley;
-    });
+  static void sort(std::vector<OrderSegment>& segments) {
+    std::stable_sort(segments.begin(), segments.end(),
+                     [](const OrderSegment& a, const OrderSegment& b) {
+                       return a.hill - a.valley > b.hill - b.valley;
+                     });
   }
   // Appends a segment. Segments end at ever higher valleys and have ever lower hills; a segment
   // that breaks this is joined with the one before it.
-  static void append(std::vector<Segment>& segments, Segment next) {
+  static void append(std::vector<OrderSegment>& segments, OrderSegment next) {
     while (!segments.empty()) {
-      Segment& last = segments.back();
+      OrderSegment& last = segments.back();
       const bool is_apart = next.hill < last.hill - last.valley && next.valley > 0;
       if (is_apart) break;
       next = {std::max(last.hill, last.valley + next.hill), last.valley + next.valley,

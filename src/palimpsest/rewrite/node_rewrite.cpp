@@ -48,8 +48,8 @@ void pass_on(const Variable& old, const Variable& with, bool is_new) {
 
 enum class Attempt { applied, refused, nothing };
 
-Attempt put(FunctionGraph& graph, const Apply& node, const Replacements& with,
-            std::string_view reason, std::vector<Apply>* fresh) {
+Attempt put_into(FunctionGraph& graph, const Apply& node, const Replacements& with,
+                 std::string_view reason, std::vector<Apply>* fresh) {
   if (with.size() != node.output_count()) {
     throw ValueError("[" + std::string(reason) + "] replacements of " + node.op().name() +
                      ": got " + std::to_string(with.size()) + ", expected " +
@@ -129,7 +129,7 @@ class Walker {
       const Replacements with = rewrite.apply(graph_, node);
       if (with.empty()) continue;
       std::vector<Apply> fresh;
-      switch (put(graph_, node, with, rewrite.name, &fresh)) {
+      switch (put_into(graph_, node, with, rewrite.name, &fresh)) {
         case Attempt::applied:
           ++result_.applied;
           last_ = rewrite.name;

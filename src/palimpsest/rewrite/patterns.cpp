@@ -10,7 +10,7 @@ namespace palimpsest {
 
 namespace {
 
-std::optional<ScalarOp> plain_op(const ops::Elementwise* op) {
+std::optional<ScalarOp> op_of_one_step(const ops::Elementwise* op) {
   if (!op || op->is_in_place()) return {};
   const auto instructions = op->program().instructions();
   // Converted operands have instructions of their own.
@@ -21,11 +21,13 @@ std::optional<ScalarOp> plain_op(const ops::Elementwise* op) {
 }  // namespace
 
 std::optional<ScalarOp> plain_op(const Apply& node) {
-  return plain_op(op_of<ops::Elementwise>(node));
+  return op_of_one_step(op_of<ops::Elementwise>(node));
 }
 
 bool is_plain(const Apply& node, ScalarOp op) { return plain_op(node) == op; }
-bool is_plain(const Variable& v, ScalarOp op) { return plain_op(op_of<ops::Elementwise>(v)) == op; }
+bool is_plain(const Variable& v, ScalarOp op) {
+  return op_of_one_step(op_of<ops::Elementwise>(v)) == op;
+}
 
 std::optional<std::complex<double>> scalar_value(const Variable& v) {
   Variable at = v;

@@ -6,8 +6,8 @@
 namespace palimpsest {
 namespace {
 
-SolveResult solved(const char* solver, const NamedLinop& A, const Tensor& b,
-                   const LeastSquaresOptions& o) {
+SolveResult solved_with(const char* solver, const NamedLinop& A, const Tensor& b,
+                        const LeastSquaresOptions& o) {
   if (o.M && o.x0) {
     throw ValueError("[" + std::string(solver) + "] x0: expected none together with M");
   }
@@ -27,11 +27,11 @@ SolveResult cgls(const NamedLinop& A, const Tensor& b, const CglsOptions& option
 }
 
 SolveResult lsqr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options) {
-  return solved("lsqr", A, b, options);
+  return solved_with("lsqr", A, b, options);
 }
 
 SolveResult lsmr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options) {
-  return solved("lsmr", A, b, options);
+  return solved_with("lsmr", A, b, options);
 }
 
 }  // namespace palimpsest

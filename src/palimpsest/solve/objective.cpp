@@ -124,7 +124,7 @@ Objective simplified(Objective f) {
 }
 
 // h as a further term.
-Objective without_h(Objective f) {
+Objective without_third(Objective f) {
   if (f.h) f.terms.push_back({.g = *f.h});
   f.h.reset();
   return f;
@@ -132,7 +132,7 @@ Objective without_h(Objective f) {
 
 Problem minimize_problem(const Objective& f, const TensorType& b, const MinimizeOptions& options) {
   const bool is_admm = options.method == Method::admm;
-  Problem p = objective_problem(is_admm ? without_h(f) : f, b);
+  Problem p = objective_problem(is_admm ? without_third(f) : f, b);
   if (options.L) p.set("L", *options.L);
   p.set("balance", options.balance).set("restart", options.restart);
   p.set("objective", options.objective == RecordObjective::always);
@@ -231,7 +231,7 @@ SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions
 }
 
 SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {
-  Problem p = objective_problem(without_h(f), type_of(b));
+  Problem p = objective_problem(without_third(f), type_of(b));
   if (o.L) p.set("L", *o.L);
   if (o.rho) p.set("rho", *o.rho);
   p.set("relaxation", o.relaxation).set("inner", o.inner).set("adapt", o.adapt);

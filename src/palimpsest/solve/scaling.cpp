@@ -9,16 +9,16 @@ namespace {
 // Largest parts from 2^-16 to 2^16 stay as they are.
 constexpr int kFarExponent = 16;
 
-index_t parts_of(const Tensor& x) { return x.numel() * (is_complex(x.dtype()) ? 2 : 1); }
+index_t real_parts_of(const Tensor& x) { return x.numel() * (is_complex(x.dtype()) ? 2 : 1); }
 
 // Calls f with a pointer to the real numbers of a contiguous tensor and their count.
 template <class F>
 auto visit_parts(const Tensor& x, F&& f) {
   const Tensor dense = x.contiguous();
   if (real_of(x.dtype()) == DType::float32) {
-    return f(static_cast<const float*>(dense.raw_data()), parts_of(dense));
+    return f(static_cast<const float*>(dense.raw_data()), real_parts_of(dense));
   }
-  return f(static_cast<const double*>(dense.raw_data()), parts_of(dense));
+  return f(static_cast<const double*>(dense.raw_data()), real_parts_of(dense));
 }
 
 // Two factors whose product is 2^exponent; each of them is a normal number.
@@ -86,9 +86,9 @@ bool multiply_by_power_of_two(Tensor& x, int exponent) {
   if (exponent == 0) return true;
   const Factors by(exponent);
   if (real_of(x.dtype()) == DType::float32) {
-    return multiply(static_cast<float*>(x.raw_mutable_data()), parts_of(x), by);
+    return multiply(static_cast<float*>(x.raw_mutable_data()), real_parts_of(x), by);
   }
-  return multiply(static_cast<double*>(x.raw_mutable_data()), parts_of(x), by);
+  return multiply(static_cast<double*>(x.raw_mutable_data()), real_parts_of(x), by);
 }
 
 }  // namespace palimpsest

@@ -121,8 +121,6 @@ std::string text_of_json(const Json& json, int indent = -1);
 /// and the place: `[a.pal] manifest: "offset" of tensor 3 is not a size`.
 class CheckedJson {
  public:
-  using Json = io_detail::Json;
-
   CheckedJson(const Json& value, std::string_view file, std::string where)
       : value_(&value), file_(file), where_(std::move(where)) {}
 

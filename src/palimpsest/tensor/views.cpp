@@ -10,7 +10,7 @@ std::size_t axis_of(index_t axis, std::size_t rank, std::string_view who) {
   return static_cast<std::size_t>(normalize_axis(axis, rank, who));
 }
 
-std::string on_axis(std::string_view who, std::size_t axis) {
+std::string of_axis(std::string_view who, std::size_t axis) {
   return "[" + std::string(who) + "] axis " + std::to_string(axis) + ": ";
 }
 
@@ -45,7 +45,7 @@ Extents infer_extent(Extents shape, index_t count, std::string_view who) {
 Tensor Tensor::select(index_t axis, index_t i) const {
   const std::size_t a = axis_of(axis, rank(), "Tensor.select");
   if (i < -shape_[a] || i >= shape_[a]) {
-    throw ShapeError(on_axis("Tensor.select", a) + "index out of range: got " + std::to_string(i) +
+    throw ShapeError(of_axis("Tensor.select", a) + "index out of range: got " + std::to_string(i) +
                      ", expected " + std::to_string(-shape_[a]) + " .. " +
                      std::to_string(shape_[a] - 1));
   }
@@ -61,7 +61,7 @@ Tensor Tensor::narrow(index_t axis, index_t start, index_t length) const {
   const index_t n = shape_[a];
   const index_t first = start < 0 ? start + n : start;
   if (first < 0 || first > n || length < 0 || length > n - first) {
-    throw ShapeError(on_axis("Tensor.narrow", a) + "range outside: got start " +
+    throw ShapeError(of_axis("Tensor.narrow", a) + "range outside: got start " +
                      std::to_string(start) + " and length " + std::to_string(length) +
                      ", expected a part of " + std::to_string(n) + " elements");
   }
@@ -128,7 +128,7 @@ Tensor Tensor::expand(Extents shape) const {
 Tensor Tensor::squeeze(index_t axis) const {
   const std::size_t a = axis_of(axis, rank(), "Tensor.squeeze");
   if (shape_[a] != 1) {
-    throw ShapeError(on_axis("Tensor.squeeze", a) + "got extent " + std::to_string(shape_[a]) +
+    throw ShapeError(of_axis("Tensor.squeeze", a) + "got extent " + std::to_string(shape_[a]) +
                      ", expected 1");
   }
   return select(axis, 0);
@@ -186,7 +186,7 @@ Tensor Tensor::diagonal(index_t offset, index_t a, index_t b) const {
 Tensor Tensor::unfold(index_t axis, index_t size, index_t step) const {
   const std::size_t a = axis_of(axis, rank(), "Tensor.unfold");
   if (size < 0 || size > shape_[a] || step < 1 || rank() == kMaxRank) {
-    throw ShapeError(on_axis("Tensor.unfold", a) + "got size " + std::to_string(size) +
+    throw ShapeError(of_axis("Tensor.unfold", a) + "got size " + std::to_string(size) +
                      " and step " + std::to_string(step) + ", expected a size of at most " +
                      std::to_string(shape_[a]) + ", a step of at least 1, and at most " +
                      std::to_string(kMaxRank) + " axes");

@@ -9,8 +9,9 @@
 namespace palimpsest {
 namespace {
 
-// Points around the middle of a spoke: kReach samples to each side, kFine points for each sample.
-constexpr index_t kReach = 6, kFine = 16, kPoints = 2 * kReach * kFine + 1;
+// Points around the middle of a spoke: kDelayReach samples to each side, kFine points for each
+// sample.
+constexpr index_t kDelayReach = 6, kFine = 16, kPoints = 2 * kDelayReach * kFine + 1;
 constexpr index_t kCoarse = kFine / 2;  // points between two of the first search
 constexpr std::size_t kMostPairs = 2000;
 constexpr double kLeastSine = 0.5;  // of the angle that a pair encloses
@@ -21,7 +22,7 @@ struct Spoke {
   double start, step;
 };
 
-[[noreturn]] void refuse(const char* what, const Tensor& array, const char* expected) {
+[[noreturn]] void refuse_delays_of(const char* what, const Tensor& array, const char* expected) {
   throw ShapeError(fmt::format("[radial_delays] {}: got the shape {}, expected {}", what,
                                to_string(array.shape()), expected));
 }
@@ -32,7 +33,7 @@ std::vector<Spoke> spokes_of(const Tensor& trajectory) {
                                  name_of(trajectory.dtype())));
   }
   if (trajectory.rank() != 3 || trajectory.shape(2) != 2 || trajectory.shape(1) < 2) {
-    refuse("trajectory", trajectory, "(spokes, samples, 2)");
+    refuse_delays_of("trajectory", trajectory, "(spokes, samples, 2)");
   }
   const Tensor dense = trajectory.contiguous();
   const auto* k = dense.data<float>();
@@ -236,8 +237,8 @@ RadialDelays estimate_delays(const Tensor& kspace, const Tensor& trajectory) {
   }
   if (kspace.rank() != 3 || kspace.shape(0) < 1 || kspace.shape(1) != trajectory.shape(0) ||
       kspace.shape(2) != trajectory.shape(1)) {
-    refuse("k-space", kspace,
-           fmt::format("(C, {}, {})", trajectory.shape(0), trajectory.shape(1)).c_str());
+    refuse_delays_of("k-space", kspace,
+                     fmt::format("(C, {}, {})", trajectory.shape(0), trajectory.shape(1)).c_str());
   }
   const auto pairs = pairs_of(spokes);
   if (pairs.size() < 3) {

@@ -26,7 +26,7 @@
 namespace palimpsest {
 namespace {
 
-constexpr double kNufftAccuracy = 1e-4;
+constexpr double kSolverNufftAccuracy = 1e-4;
 // The sum of sigma_i |K_i|^2 over L in condat_vu.
 constexpr double kBalance = 2.4;
 // Ratio of step sizes of pdhg with a ball, for weights of 1. After 100 iterations of wavelets on a
@@ -47,7 +47,7 @@ SharedVariable variable_of(const Tensor& value) {
   return SharedVariable({value.dtype(), value.shape(), {}}, value, {.borrow = true, .shape = {}});
 }
 
-Tensor number(double value) {
+Tensor scalar_tensor(double value) {
   Tensor t = Tensor::empty({}, DType::float32);
   t.fill(value);
   return t;
@@ -192,7 +192,7 @@ class Model {
     const Dims dims = item.image_dims();
     objective.A = Identity(dims);
     const auto weight = [this](const Regularizer& r) {
-      lambdas.emplace_back(variable_of(number(r.lambda)), r.lambda);
+      lambdas.emplace_back(variable_of(scalar_tensor(r.lambda)), r.lambda);
       return Weight(Parameter(lambdas.back().first));
     };
     add_regularizers(objective, options.regularizers, dims, weight);
@@ -337,7 +337,7 @@ class Model {
                  {.input = item_.dims,
                   .kspace = grid_of(item_.dims),
                   .batch = "C",
-                  .eps = kNufftAccuracy,
+                  .eps = kSolverNufftAccuracy,
                   .toeplitz = Toeplitz::yes});
   }
 
@@ -646,7 +646,7 @@ void ImageSolver::drop_phase() {
 
 void ImageSolver::set_scale(double scale) {
   for (auto& [variable, lambda] : impl_->model.lambdas) {
-    variable.set_value(number(lambda * scale), {.borrow = true});
+    variable.set_value(scalar_tensor(lambda * scale), {.borrow = true});
   }
 }
 

@@ -36,7 +36,7 @@ std::vector<std::size_t> sorted_numbers(std::vector<std::size_t> numbers) {
 
 index_t used_samples(const Readout& r) { return r.n_samples - r.discard_pre - r.discard_post; }
 
-std::array<double, 3> largest_of(const Tensor& trajectory) {
+std::array<double, 3> largest_coordinate(const Tensor& trajectory) {
   std::array<double, 3> largest = {0, 0, 0};
   const auto* k = trajectory.data<float>();
   const index_t d = trajectory.shape(2);
@@ -49,7 +49,7 @@ std::array<double, 3> largest_of(const Tensor& trajectory) {
 
 // Cycles per field of view of the image, out of parts of k-space or cycles of the encoded one.
 void rescale(Tensor& trajectory, const RawScanHeader& header) {
-  const std::array<double, 3> largest = largest_of(trajectory);
+  const std::array<double, 3> largest = largest_coordinate(trajectory);
   const bool is_part = *std::max_element(largest.begin(), largest.end()) <= kLargestPart;
   auto* k = trajectory.mutable_data<float>();
   const index_t d = trajectory.shape(2);
@@ -65,7 +65,7 @@ void rescale(Tensor& trajectory, const RawScanHeader& header) {
 
 // The image that a trajectory reaches, z, y, x.
 Extents nominal_extents(const Tensor& trajectory) {
-  const std::array<double, 3> largest = largest_of(trajectory);
+  const std::array<double, 3> largest = largest_coordinate(trajectory);
   Extents extents{1, 1, 1};
   for (index_t a = 0; a < trajectory.shape(2); ++a) {
     extents[static_cast<std::size_t>(2 - a)] =

@@ -141,7 +141,7 @@ std::optional<std::vector<double>> numbers_of(const IsmrmrdImageHead& head, cons
   return std::nullopt;
 }
 
-std::string text_of(const IsmrmrdImageHead& head, const std::string& name) {
+std::string text_of_head(const IsmrmrdImageHead& head, const std::string& name) {
   for (const auto& [key, value] : head.attributes) {
     if (key == kAttribute + name) return value;
   }
@@ -310,7 +310,7 @@ void take_place(Image& image, const IsmrmrdImages& images, const std::vector<ind
     std::copy(exact->begin(), exact->end(), image.voxel_mm.begin());
   }
   if (const auto exact = numbers_of(first, "time_step_s", 1)) image.time_step_s = exact->front();
-  image.description = text_of(first, "description");
+  image.description = text_of_head(first, "description");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace palimpsest {
 namespace {
 
 constexpr double kLeft = 64, kRight = 16, kTop = 32, kBottom = 44;
-constexpr std::size_t kMostPoints = 2000;
+constexpr std::size_t kMostChartPoints = 2000;
 constexpr const char* kStrokes[] = {"#000", "#777", "#444", "#999"};
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "10 3 2 3"};
 
@@ -79,9 +79,9 @@ std::string open_svg(const ChartOptions& o) {
       o.width, o.height, kLeft, xml_text(o.title));
 }
 
-class Frame {
+class ChartFrame {
  public:
-  Frame(const ChartOptions& o, Range y, double n_x) : o_(o), y_(y), n_x_(n_x) {}
+  ChartFrame(const ChartOptions& o, Range y, double n_x) : o_(o), y_(y), n_x_(n_x) {}
 
   double x(double i) const {
     const double width = static_cast<double>(o_.width) - kLeft - kRight;
@@ -124,9 +124,10 @@ class Frame {
   double n_x_;
 };
 
-std::string polyline(const ChartLine& line, const Frame& frame, bool log_y, std::size_t style) {
+std::string polyline(const ChartLine& line, const ChartFrame& frame, bool log_y,
+                     std::size_t style) {
   std::string points;
-  const std::size_t step = line.values.size() / kMostPoints + 1;
+  const std::size_t step = line.values.size() / kMostChartPoints + 1;
   for (std::size_t i = 0; i < line.values.size(); i += step) {
     if (!is_shown(line.values[i], log_y)) continue;
     points +=
@@ -189,7 +190,7 @@ std::string line_chart(const std::vector<ChartLine>& lines, const ChartOptions& 
   check_size(options);
   std::size_t longest = 0;
   for (const ChartLine& line : lines) longest = std::max(longest, line.values.size());
-  const Frame frame(options, range_of(lines, options.log_y), static_cast<double>(longest));
+  const ChartFrame frame(options, range_of(lines, options.log_y), static_cast<double>(longest));
   std::string text = open_svg(options) + frame.axes();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     text += polyline(lines[i], frame, options.log_y, i);

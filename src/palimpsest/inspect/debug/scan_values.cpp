@@ -8,16 +8,16 @@
 namespace palimpsest {
 namespace {
 
-BadNumber kind_of(double x, const NumberLimits& limits) {
+BadNumber bad_number_of(double x, const NumberLimits& limits) {
   if (std::isnan(x)) return limits.nan ? BadNumber::nan : BadNumber::none;
   if (std::isinf(x)) return limits.infinite ? BadNumber::infinite : BadNumber::none;
   return limits.big && std::abs(x) > limits.largest ? BadNumber::big : BadNumber::none;
 }
 
 template <class T>
-BadNumber kind_of(const std::complex<T>& z, const NumberLimits& limits) {
-  const BadNumber real = kind_of(static_cast<double>(z.real()), limits);
-  return real != BadNumber::none ? real : kind_of(static_cast<double>(z.imag()), limits);
+BadNumber bad_number_of(const std::complex<T>& z, const NumberLimits& limits) {
+  const BadNumber real = bad_number_of(static_cast<double>(z.real()), limits);
+  return real != BadNumber::none ? real : bad_number_of(static_cast<double>(z.imag()), limits);
 }
 
 std::string written(double x) { return fmt::format("{}", x); }
@@ -65,7 +65,7 @@ NumberScan scan_numbers(const ConstView& view, const NumberLimits& limits) {
     Extents index;
     for_each_element<T>(view, index, [&](const T& element) {
       ++scan.elements;
-      const BadNumber kind = kind_of(element, limits);
+      const BadNumber kind = bad_number_of(element, limits);
       if (kind == BadNumber::none) return;
       if (++scan.bad > 1) return;
       scan.kind = kind;

@@ -21,7 +21,7 @@ bool is_number(const NamedLinop& A) {
 }
 
 // The number that a Scalar multiplies by.
-std::complex<double> number_of(const NamedLinop& A) {
+std::complex<double> factor_of(const NamedLinop& A) {
   const std::complex<double> alpha = A.attr("alpha").as_complex();
   return A.is_flipped() ? std::conj(alpha) : alpha;
 }
@@ -31,7 +31,7 @@ NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
   std::vector<NamedLinop> parts = flatten(A);
   NamedLinop& neighbour = output ? parts.back() : parts.front();
   if (is_number(neighbour)) {
-    neighbour = with_records_of(neighbour, Scalar(s * number_of(neighbour), neighbour.ishape()));
+    neighbour = with_records_of(neighbour, Scalar(s * factor_of(neighbour), neighbour.ishape()));
   } else if (is_type(neighbour, linop_types::identity())) {
     neighbour = with_records_of(neighbour, Scalar(s, neighbour.ishape()));
   } else if (output) {
@@ -43,7 +43,7 @@ NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
 }
 
 NamedLinop elementwise_power(const NamedLinop& A, double n) {
-  if (is_number(A)) return with_records_of(A, Scalar(std::pow(number_of(A), n), A.ishape()));
+  if (is_number(A)) return with_records_of(A, Scalar(std::pow(factor_of(A), n), A.ishape()));
   DiagonalParts parts{NamedShape(A.ishape()), diagonal_factors(A), A.attr("adapts").as_bool()};
   char digits[32];
   const std::string exponent(digits, std::to_chars(digits, std::end(digits), n).ptr);

@@ -14,7 +14,7 @@ namespace {
 
 // The operator with the sizes that it needs besides those of its input, where only its neighbours
 // know them.
-NamedLinop completed(const NamedLinop& A, const DimMap& sizes) {
+NamedLinop completed_part(const NamedLinop& A, const DimMap& sizes) {
   DimMap missing;
   for (const ND& d : A.dims()) {
     const auto known = sizes.find(d);
@@ -94,7 +94,7 @@ NamedLinop chain_normal(const NamedLinop& A, const NamedLinop* inner) {
   return folded;
 }
 
-void resolve(std::vector<NamedLinop>& children) {
+void resolve_sizes(std::vector<NamedLinop>& children) {
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i + 1 < children.size(); ++i) {
@@ -121,7 +121,7 @@ NamedShape assemble_chain(std::vector<NamedLinop>& children, const Assembly& how
     if (last.oshape() != how.wanted->oshape()) last.set_oshape(how.wanted->oshape());
   }
   check_neighbours(children);
-  resolve(children);
+  resolve_sizes(children);
   check_neighbours(children);
   check_sizes("Chain", children);
   return NamedShape(children.front().ishape(), children.back().oshape());
@@ -190,7 +190,7 @@ Variable run_in_order(const NamedLinop& container, std::span<const NamedLinop> l
   for (const NamedLinop& linop : linops) {
     const PathScope path(container, static_cast<std::size_t>(position));
     position += step;
-    const NamedLinop child = completed(linop, sizes);
+    const NamedLinop child = completed_part(linop, sizes);
     const Variable result = child(value);
     note_sizes(child.ishape(), value.type().shape, path_of(child), sizes);
     note_sizes(child.oshape(), result.type().shape, path_of(child), sizes);

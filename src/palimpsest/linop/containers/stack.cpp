@@ -12,8 +12,8 @@
 namespace palimpsest {
 namespace {
 
-Variable side_by_side(const NamedLinop& A, const std::vector<NamedLinop>& children,
-                      const Along& along, const Dims& from, const Dims& to, const Variable& x) {
+Variable stacked_results(const NamedLinop& A, const std::vector<NamedLinop>& children,
+                         const Along& along, const Dims& from, const Dims& to, const Variable& x) {
   const WorkersScope workers(A);
   std::vector<Variable> results;
   for (std::size_t i = 0; i < children.size(); ++i) {
@@ -28,11 +28,11 @@ Variable side_by_side(const NamedLinop& A, const std::vector<NamedLinop>& childr
 }
 
 Variable stack_fn(const NamedLinop& A, const Variable& x) {
-  return side_by_side(A, A.linops(), along_of(A), A.ishape(), A.oshape(), x);
+  return stacked_results(A, A.linops(), along_of(A), A.ishape(), A.oshape(), x);
 }
 
 Variable stack_adj_fn(const NamedLinop& A, const Variable& y) {
-  return side_by_side(A, adjoints_of(A), along_of(A).exchanged(), A.oshape(), A.ishape(), y);
+  return stacked_results(A, adjoints_of(A), along_of(A).exchanged(), A.oshape(), A.ishape(), y);
 }
 
 NamedLinop stack_adjoint(const NamedLinop& A) {
@@ -57,7 +57,7 @@ std::optional<index_t> stack_size(const NamedLinop& A, const ND& d) {
 }
 
 // The children that a range along d takes.
-TileRange taken(const NamedLinop& A, const std::optional<ND>& d, const Tile& tile) {
+TileRange taken_range(const NamedLinop& A, const std::optional<ND>& d, const Tile& tile) {
   const TileRange all{0, static_cast<index_t>(A.linop_count())};
   return d ? range_of(tile, *d).value_or(all) : all;
 }
@@ -75,7 +75,7 @@ NamedLinop stack_split(const NamedLinop& A, const Tile& tile) {
     if (d) across.erase(*d);
   }
   const std::vector<NamedLinop> children = split_summands(A, across);
-  const TileRange columns = taken(A, along.in, tile), rows = taken(A, along.out, tile);
+  const TileRange columns = taken_range(A, along.in, tile), rows = taken_range(A, along.out, tile);
   const TileRange both{std::max(columns.start, rows.start), std::min(columns.stop, rows.stop)};
   if (both.start >= both.stop) {
     // The sizes of the children: a Zero needs no others.

@@ -187,7 +187,7 @@ class OperatorReader {
   manifest::TreeSize sizes_;
 };
 
-NamedLinop read(const Archive& archive, std::string_view file) {
+NamedLinop read_operator(const Archive& archive, std::string_view file) {
   // Derived values are computed on first use.
   const DeferredDerivations deferred;
   return OperatorReader(archive, file).read(file);
@@ -196,11 +196,11 @@ NamedLinop read(const Archive& archive, std::string_view file) {
 }  // namespace
 
 NamedLinop load(const std::string& path, const ArchiveOptions& options) {
-  return read(Archive::load(path, options), path);
+  return read_operator(Archive::load(path, options), path);
 }
 
 NamedLinop from_bytes(std::span<const std::byte> bytes, const ArchiveOptions& options) {
-  return read(Archive::from_bytes(bytes, options, "operator"), "operator");
+  return read_operator(Archive::from_bytes(bytes, options, "operator"), "operator");
 }
 
 }  // namespace palimpsest

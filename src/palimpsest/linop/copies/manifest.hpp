@@ -19,7 +19,7 @@
 namespace palimpsest::manifest {
 
 using io_detail::CheckedJson;
-using Json = CheckedJson::Json;
+using io_detail::Json;
 
 inline constexpr std::string_view kKind = "operator";
 

@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-index_t item(DType dtype) { return static_cast<index_t>(item_size(dtype)); }
+index_t bytes_of_item(DType dtype) { return static_cast<index_t>(item_size(dtype)); }
 
 // Weights that are exact numbers and take the precision of x.
 bool adapts(const NamedLinop& A) { return A.has_attr("adapts") && A.attr("adapts").as_bool(); }
@@ -137,9 +137,9 @@ class Conversion {
     for (auto& [id, hull] : hulls) {
       const DType old = real_of(hull.any.dtype());
       if (hull.hi == 0) hull.lo = 0;
-      hull.lo -= hull.lo % (2 * item(old));
-      const Tensor reals(hull.any.storage(), old, {(hull.hi - hull.lo) / item(old)}, {1},
-                         hull.lo / item(old));
+      hull.lo -= hull.lo % (2 * bytes_of_item(old));
+      const Tensor reals(hull.any.storage(), old, {(hull.hi - hull.lo) / bytes_of_item(old)}, {1},
+                         hull.lo / bytes_of_item(old));
       storages_.emplace(id, Converted{reals.to(real_).contiguous(), hull.lo});
     }
   }
@@ -148,8 +148,9 @@ class Conversion {
     const Tensor there = palimpsest::map(memory_, t);
     const Converted& to = storages_.at(there.storage().id());
     const DType dtype = converted(t.dtype());
-    const index_t before = there.numel() == 0 ? 0 : there.offset() - to.lo / item(t.dtype());
-    const index_t start = to.reals.offset() * item(real_) / item(dtype);
+    const index_t before =
+        there.numel() == 0 ? 0 : there.offset() - to.lo / bytes_of_item(t.dtype());
+    const index_t start = to.reals.offset() * bytes_of_item(real_) / bytes_of_item(dtype);
     return Tensor(to.reals.storage(), dtype, there.shape(), there.strides(), start + before);
   }
 

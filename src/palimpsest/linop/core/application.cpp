@@ -43,7 +43,7 @@ DimSizes check_input(const NamedLinop& A, const Variable& x) {
 }
 
 // True if the parameters take the precision of x.
-bool adapts(const NamedLinop& A) { return A.has_attr("adapts") && A.attr("adapts").as_bool(); }
+bool adapts_to(const NamedLinop& A) { return A.has_attr("adapts") && A.attr("adapts").as_bool(); }
 
 void check_parameters(const NamedLinop& A, const TensorType& x) {
   for (const auto& [name, p] : A.params()) {
@@ -52,7 +52,7 @@ void check_parameters(const NamedLinop& A, const TensorType& x) {
       throw DeviceError(who(A) + "device: parameter '" + name + "' is on " + p.type().device.str() +
                         ", x is on " + x.device.str());
     }
-    if (adapts(A) || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
+    if (adapts_to(A) || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
     throw DTypeError(who(A) + "precision: parameter '" + name + "' is " + dtype_text(p.dtype()) +
                      ", x is " + dtype_text(x.dtype) + ". Try A.to(" + dtype_text(x.dtype) +
                      ") or x.to(dtype)");
@@ -233,7 +233,7 @@ Plan NamedLinop::plan(const TensorType& x) const {
 
 DType natural_dtype(const NamedLinop& A) {
   for (const auto& [name, p] : A.params()) {
-    const bool counts = p.present() && is_inexact(p.dtype()) && !adapts(A);
+    const bool counts = p.present() && is_inexact(p.dtype()) && !adapts_to(A);
     if (counts) return complex_of(p.dtype());
   }
   for (const NamedLinop& child : A.linops()) {

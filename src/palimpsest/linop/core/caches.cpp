@@ -61,7 +61,7 @@ NamedLinop marked_self_adjoint(const NamedLinop& A) {
 
 // Completes the result of a simplifying rule: adds the known sizes that it lacks, and marks the
 // dimensions that it lost as absorbed. A sum over absorbed dimensions cannot be cut any more.
-NamedLinop completed(const NamedLinop& made, const NamedLinop& A, const NamedLinop* inner) {
+NamedLinop completed_from(const NamedLinop& made, const NamedLinop& A, const NamedLinop* inner) {
   if (made.is(A)) return made;
   const Dims before = inner ? unite(A.dims(), inner->dims()) : A.dims();
   Dims gone, named;
@@ -83,9 +83,9 @@ NamedLinop completed(const NamedLinop& made, const NamedLinop& A, const NamedLin
 NamedLinop make_normal(const NamedLinop& A, const NamedLinop* inner) {
   if (A.type().normal) {
     const NamedLinop made = A.type().normal(A, inner);
-    if (made.defined()) return completed(made, A, inner);
+    if (made.defined()) return completed_from(made, A, inner);
   }
-  return completed(composed_normal(A, inner), A, inner);
+  return completed_from(composed_normal(A, inner), A, inner);
 }
 
 // A^H A in a form that A may keep: it holds neither A nor an owner of A.
@@ -174,7 +174,7 @@ NamedLinop NamedLinop::normal(const NamedLinop& inner) const {
     const NamedLinop outer = from_data(std::move(scalar));
     const NamedLinop plain = N();
     const bool is_number = &plain.type() == &linop_types::identity();
-    return completed(is_number ? outer : outer.compose(plain), *this, &inner);
+    return completed_from(is_number ? outer : outer.compose(plain), *this, &inner);
   }
   return make_normal(*this, &inner);
 }

@@ -29,7 +29,7 @@ Variable enlarged(const Variable& x, const Sizes& sizes) {
   return ops::pad(x, std::move(widths));
 }
 
-Variable centre(const Variable& x, const Sizes& sizes) {
+Variable centre_of(const Variable& x, const Sizes& sizes) {
   std::vector<Index> index{ellipsis};
   for (std::size_t i = 0; i < sizes.n(); ++i) {
     index.push_back(slice(sizes.before(i), sizes.before(i) + sizes.small[i]));
@@ -38,8 +38,8 @@ Variable centre(const Variable& x, const Sizes& sizes) {
 }
 
 Variable pad_fn(const NamedLinop& A, const Variable& x) { return enlarged(x, pad_sizes(A)); }
-Variable pad_adj_fn(const NamedLinop& A, const Variable& y) { return centre(y, pad_sizes(A)); }
-Variable crop_fn(const NamedLinop& A, const Variable& x) { return centre(x, crop_sizes(A)); }
+Variable pad_adj_fn(const NamedLinop& A, const Variable& y) { return centre_of(y, pad_sizes(A)); }
+Variable crop_fn(const NamedLinop& A, const Variable& x) { return centre_of(x, crop_sizes(A)); }
 Variable crop_adj_fn(const NamedLinop& A, const Variable& y) { return enlarged(y, crop_sizes(A)); }
 // The size of d on the input and output side of the type.
 std::optional<index_t> size_in(const NamedLinop& A, const ND& d, const Extents& input,

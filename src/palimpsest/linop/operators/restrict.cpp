@@ -11,8 +11,8 @@
 namespace palimpsest {
 namespace {
 
-struct Cuts {
-  explicit Cuts(const NamedLinop& A)
+struct CutRanges {
+  explicit CutRanges(const NamedLinop& A)
       : axes(A.attr("axes").as_integers()),
         starts(A.attr("starts").as_integers()),
         stops(A.attr("stops").as_integers()) {}
@@ -21,7 +21,7 @@ struct Cuts {
 };
 
 Variable restrict_fn(const NamedLinop& A, const Variable& x) {
-  const Cuts cuts(A);
+  const CutRanges cuts(A);
   const Axes positions = from_front(cuts.axes, x.rank());
   std::vector<Index> index(x.rank(), Index(all));
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -36,7 +36,7 @@ Variable restrict_fn(const NamedLinop& A, const Variable& x) {
 }
 
 Variable restrict_adj_fn(const NamedLinop& A, const Variable& y) {
-  const Cuts cuts(A);
+  const CutRanges cuts(A);
   const Axes positions = from_front(cuts.axes, y.rank());
   const Dims& whole = A.is_flipped() ? A.oshape() : A.ishape();
   std::vector<std::pair<index_t, index_t>> widths(y.rank(), {0, 0});
@@ -54,7 +54,7 @@ Variable restrict_adj_fn(const NamedLinop& A, const Variable& y) {
 }
 
 std::optional<index_t> restrict_size(const NamedLinop& A, const ND& d) {
-  const Cuts cuts(A);
+  const CutRanges cuts(A);
   const auto i = find_axis(A.is_flipped() ? A.ishape() : A.oshape(), d, cuts.axes);
   if (!i) return std::nullopt;
   return cuts.stops[*i] - cuts.starts[*i];
@@ -70,7 +70,7 @@ struct CutTile {
 };
 
 CutTile cut_tile(const NamedLinop& A, const Tile& tile, std::size_t i) {
-  const Cuts cuts(A);
+  const CutRanges cuts(A);
   CutTile result{};
   for (std::size_t k = 0; k < A.ishape().size(); ++k) {
     const ND d = A.ishape()[k];
@@ -96,7 +96,7 @@ CutTile cut_tile(const NamedLinop& A, const Tile& tile, std::size_t i) {
   return result;
 }
 
-DimMap sizes_of(const DimMap& sizes, const Dims& dims) {
+DimMap sizes_among(const DimMap& sizes, const Dims& dims) {
   DimMap result;
   for (const auto& [d, n] : sizes) {
     if (dims.contains(d)) result.emplace(d, n);
@@ -106,7 +106,7 @@ DimMap sizes_of(const DimMap& sizes, const Dims& dims) {
 
 // The operator on a tile. Zeros surround the cut-out where the output tile is larger.
 NamedLinop restrict_split(const NamedLinop& A, const Tile& tile) {
-  const std::size_t n = Cuts(A).axes.size();
+  const std::size_t n = CutRanges(A).axes.size();
   DimMap sizes = cut_sizes(A.recorded_sizes(), tile);
   for (const auto& [d, range] : tile) sizes[d] = *range.stop - *range.start;
   std::vector<CutTile> cuts;
@@ -128,14 +128,14 @@ NamedLinop restrict_split(const NamedLinop& A, const Tile& tile) {
     put.emplace_back(cut.out, slice(cut.before, cut.before + cut.stop - cut.start));
   }
   const NamedLinop restricted =
-      Restrict(A.ishape(), taken, {.sizes = sizes_of(sizes, A.ishape()), .out = names});
+      Restrict(A.ishape(), taken, {.sizes = sizes_among(sizes, A.ishape()), .out = names});
   if (put.empty()) return restricted;
   return Chain(restricted,
-               Embed(A.oshape(), put, {.sizes = sizes_of(sizes, A.oshape()), .out = padded}));
+               Embed(A.oshape(), put, {.sizes = sizes_among(sizes, A.oshape()), .out = padded}));
 }
 
 void check_restrict(const NamedLinop& A) {
-  const Cuts cuts(A);
+  const CutRanges cuts(A);
   if (A.ishape().size() != A.oshape().size()) {
     throw ShapeError(who(A) + "got " + A.shape().str() + ", expected two shapes of one structure");
   }

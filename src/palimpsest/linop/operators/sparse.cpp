@@ -11,13 +11,17 @@ namespace {
 
 index_t row_count(const NamedLinop& A) { return A.param("row_start").shape()[0] - 1; }
 
-Variable product(const NamedLinop& A, const Variable& x, bool adjoint) {
+Variable product_with_matrix(const NamedLinop& A, const Variable& x, bool adjoint) {
   return ops::sparse_product(A.param("values").var(), A.param("column_index").var(),
                              A.param("row_start").var(), x, A.attr("columns").as_integer(),
                              adjoint);
 }
-Variable sparse_fn(const NamedLinop& A, const Variable& x) { return product(A, x, false); }
-Variable sparse_adj_fn(const NamedLinop& A, const Variable& y) { return product(A, y, true); }
+Variable sparse_fn(const NamedLinop& A, const Variable& x) {
+  return product_with_matrix(A, x, false);
+}
+Variable sparse_adj_fn(const NamedLinop& A, const Variable& y) {
+  return product_with_matrix(A, y, true);
+}
 
 std::optional<index_t> sparse_size(const NamedLinop& A, const ND& d) {
   const Dims& inputs = A.is_flipped() ? A.oshape() : A.ishape();
@@ -27,7 +31,7 @@ std::optional<index_t> sparse_size(const NamedLinop& A, const ND& d) {
   return std::nullopt;
 }
 
-std::vector<index_t> numbers(const NamedLinop& A, std::string_view name) {
+std::vector<index_t> numbers_of_entries(const NamedLinop& A, std::string_view name) {
   const Parameter& p = A.param(name);
   if (!(p.dtype() == DType::int64 || p.dtype() == DType::int32) || p.shape().size() != 1) {
     throw DTypeError(who(A) + std::string(name) + ": got " + p.type().str() +
@@ -43,7 +47,8 @@ void check_sparse(const NamedLinop& A) {
                      ", expected floating or complex numbers along one axis");
   }
   const index_t n = values.shape()[0], columns = A.attr("columns").as_integer();
-  const std::vector<index_t> column = numbers(A, "column_index"), start = numbers(A, "row_start");
+  const std::vector<index_t> column = numbers_of_entries(A, "column_index"),
+                             start = numbers_of_entries(A, "row_start");
   if (static_cast<index_t>(column.size()) != n) {
     throw ShapeError(who(A) + "column_index: got " + std::to_string(column.size()) +
                      " numbers, expected " + std::to_string(n) + ", one per value");
@@ -68,7 +73,7 @@ NamedLinop sparse_split(const NamedLinop& A, const Tile& tile) {
   for (const auto& [d, range] : tile) {
     if (find_axis(A.ishape(), d, last_axes(1))) refuse_split(A, d, "any row may need any column");
     if (!find_axis(A.oshape(), d, last_axes(1))) continue;
-    const std::vector<index_t> start = numbers(A, "row_start");
+    const std::vector<index_t> start = numbers_of_entries(A, "row_start");
     std::vector<index_t> own(start.begin() + *range.start, start.begin() + *range.stop + 1);
     const index_t first = own.front(), n = own.back() - first;
     for (index_t& s : own) s -= first;

@@ -14,7 +14,7 @@
 namespace palimpsest {
 namespace {
 
-std::string error_about(const ND& d) { return "[split_linop] dim '" + d.str() + "': "; }
+std::string error_about_tiles(const ND& d) { return "[split_linop] dim '" + d.str() + "': "; }
 
 index_t known_size(const NamedLinop& A, const ND& d) {
   if (const auto n = A.size(d)) return *n;
@@ -27,10 +27,10 @@ void check_dims(const NamedLinop& A, const Dims& cut) {
   Dims seen;
   for (const ND& d : cut) {
     if (!dims.contains(d)) {
-      throw ValueError(error_about(d) + "the operator has no such dimension: expected some of " +
-                       dims.str());
+      throw ValueError(error_about_tiles(d) +
+                       "the operator has no such dimension: expected some of " + dims.str());
     }
-    if (seen.contains(d)) throw ValueError(error_about(d) + "given twice");
+    if (seen.contains(d)) throw ValueError(error_about_tiles(d) + "given twice");
     seen.push_back(d);
   }
 }
@@ -51,7 +51,7 @@ TileBounds bounds_of(const NamedLinop& A, const TileSizes& sizes) {
   TileBounds bounds;
   for (const auto& [d, n] : sizes) {
     if (n < 1) {
-      throw ValueError(error_about(d) + "size of a tile: got " + std::to_string(n) +
+      throw ValueError(error_about_tiles(d) + "size of a tile: got " + std::to_string(n) +
                        ", expected at least 1");
     }
     bounds.emplace_back(d, Extents());
@@ -73,7 +73,7 @@ void check_bounds(const NamedLinop& A, const TileBounds& bounds) {
     const bool grow =
         std::adjacent_find(edges.begin(), edges.end(), std::greater_equal<>()) == edges.end();
     if (edges.size() > 1 && edges.front() == 0 && edges.back() == end && grow) continue;
-    throw ValueError(error_about(d) + "bounds: got " + to_string(edges) +
+    throw ValueError(error_about_tiles(d) + "bounds: got " + to_string(edges) +
                      ", expected numbers that grow from 0 to " + std::to_string(end));
   }
 }
@@ -98,7 +98,7 @@ NamedLinop with_tile_sizes(const NamedLinop& A, const Tile& tile) {
 }
 
 // One dimension of a grid put together.
-NamedLinop joined(std::vector<NamedLinop> parts, const NamedLinop& A, const ND& d) {
+NamedLinop joined_along(std::vector<NamedLinop> parts, const NamedLinop& A, const ND& d) {
   if (parts.size() == 1) return parts[0];
   const bool in = A.ishape().contains(d), out = A.oshape().contains(d);
   if (!in && !out) return Add(std::move(parts));
@@ -114,7 +114,7 @@ NamedLinop reassembled(const NamedLinop& A, const SplitGrid& grid, const Dims& d
     std::vector<NamedLinop> longer;
     for (std::size_t i = 0; i < parts.size(); i += n) {
       const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(i);
-      longer.push_back(joined({begin, begin + static_cast<std::ptrdiff_t>(n)}, A, dims[k]));
+      longer.push_back(joined_along({begin, begin + static_cast<std::ptrdiff_t>(n)}, A, dims[k]));
     }
     parts = std::move(longer);
   }
@@ -133,7 +133,7 @@ std::optional<Device> device_of(const NamedLinop& A) {
 }
 
 // Moves the tiles of each device through one map, so that shared data stay shared.
-void place(std::vector<NamedLinop>& tiles, const std::vector<Device>& devices) {
+void place_on_devices(std::vector<NamedLinop>& tiles, const std::vector<Device>& devices) {
   std::vector<Device> done;
   for (const Device device : devices) {
     if (std::find(done.begin(), done.end(), device) != done.end()) continue;
@@ -175,7 +175,7 @@ NamedLinop batched(const NamedLinop& A, std::span<const BatchSpec> specs, Device
     devices.push_back(spec.devices.empty() ? base : spec.devices.at(index));
     advance(index, grid.shape);
   }
-  if (!spec.devices.empty()) place(grid.tiles, devices);
+  if (!spec.devices.empty()) place_on_devices(grid.tiles, devices);
   for (std::size_t i = 0; i < grid.tiles.size(); ++i) {
     const NamedLinop tile = batched(grid.tiles[i], specs.subspan(1), devices[i]);
     grid.tiles[i] = between_copies(tile, {base, devices[i], base});
@@ -296,7 +296,7 @@ NamedLinop create_batched_linop(const NamedLinop& A, const TilingStrategy& strat
   if (!strategy.roles.empty()) {
     std::vector<Device> devices;
     for (const TileDevices& tile : strategy.roles) devices.push_back(tile.compute);
-    place(grid.tiles, devices);
+    place_on_devices(grid.tiles, devices);
     for (std::size_t i = 0; i < n; ++i) {
       grid.tiles[i] = between_copies(grid.tiles[i], strategy.roles[i]);
     }

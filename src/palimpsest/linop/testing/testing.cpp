@@ -79,7 +79,7 @@ double normal_allowance(const NamedLinop& A) {
 
 namespace {
 
-std::complex<double> inner(const Tensor& a, const Tensor& b) {
+std::complex<double> inner_product(const Tensor& a, const Tensor& b) {
   const auto u = wide(a), v = wide(b);
   std::complex<double> sum = 0;
   for (std::size_t i = 0; i < u.size(); ++i) sum += std::conj(u[i]) * v[i];
@@ -102,8 +102,8 @@ DotTest dot_test(const NamedLinop& A, const TestOptions& options) {
   const Tensor Ax = A(x);
   const Tensor y = Tensor::random_normal(Ax.shape(), Ax.dtype(), {options.seed, 1});
   const Tensor Ay = with_sizes_of(A, x).H()(y);
-  DotTest result{total_of(A, VectorSide::output, inner(Ax, y)),
-                 total_of(A, VectorSide::input, inner(x, Ay))};
+  DotTest result{total_of(A, VectorSide::output, inner_product(Ax, y)),
+                 total_of(A, VectorSide::input, inner_product(x, Ay))};
   if (is_real_linear(A)) {
     result.lhs = result.lhs.real();
     result.rhs = result.rhs.real();

@@ -67,7 +67,7 @@ Variable fft_normal_fn(const NamedLinop& A, const Variable& x) {
 }
 
 // The number of points along these axes, where the sizes are known.
-std::optional<double> points(const NamedLinop& A, const Axes& axes) {
+std::optional<double> number_of_points(const NamedLinop& A, const Axes& axes) {
   double n = 1;
   for (const ND& d : A.ishape()) {
     if (!find_axis(A.ishape(), d, axes)) continue;
@@ -111,7 +111,8 @@ NamedLinop reduced_normal(const NamedLinop& A, const NamedLinop& inner, const Tr
     middle = middle.slice(0, k) + Dims(from[k]) + middle.slice(k + 1, middle.size());
   }
   if (cancelled.empty()) return {};
-  const auto n = t.options.norm == FftNorm::ortho ? std::optional<double>(1) : points(A, cancelled);
+  const auto n =
+      t.options.norm == FftNorm::ortho ? std::optional<double>(1) : number_of_points(A, cancelled);
   if (!n) return {};
   NamedLinop between = inner;
   between.set_ishape(middle);
@@ -140,7 +141,7 @@ NamedLinop fft_normal(const NamedLinop& A, const NamedLinop* inner) {
     return plain ? reduced_normal(A, *inner, t) : NamedLinop();
   }
   if (t.options.norm == FftNorm::ortho) return Identity(A.ishape());
-  const auto n = points(A, t.axes);
+  const auto n = number_of_points(A, t.axes);
   return n ? Scalar(t.power(*n), A.ishape()) : NamedLinop();
 }
 

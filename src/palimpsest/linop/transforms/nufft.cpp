@@ -16,7 +16,7 @@ Variable apodization_of(const NamedLinop& A) {
   return A.has_param("apodization") ? A.param("apodization").var() : Variable();
 }
 
-GriddingPlan plan_of(const NamedLinop& A, const NufftGeometry& g) {
+GriddingPlan plan_of_points(const NamedLinop& A, const NufftGeometry& g) {
   if (!A.has_param("apodization")) return g.interpolation();
   return GriddingPlan(g.spec_for_given_apodization(), path_of(A));
 }
@@ -92,14 +92,14 @@ Variable sampled_adjoint(const NamedLinop& A, const NufftGeometry& g, const Vari
 Variable nufft_fn(const NamedLinop& A, const Variable& x) {
   const NufftGeometry g = nufft_geometry(A);
   if (is_sampling(A)) return sampled(A, g, x);
-  return ops::nufft_graph(g, plan_of(A, g), x, A.param("locs").var(), A.param("order").var(),
+  return ops::nufft_graph(g, plan_of_points(A, g), x, A.param("locs").var(), A.param("order").var(),
                           apodization_of(A));
 }
 
 Variable nufft_adj_fn(const NamedLinop& A, const Variable& y) {
   const NufftGeometry g = nufft_geometry(A);
   if (is_sampling(A)) return sampled_adjoint(A, g, y);
-  return ops::nufft_adjoint_graph(g, plan_of(A, g), y, A.param("locs").var(),
+  return ops::nufft_adjoint_graph(g, plan_of_points(A, g), y, A.param("locs").var(),
                                   A.param("order").var(), apodization_of(A));
 }
 
@@ -141,14 +141,14 @@ void check_nufft(const NamedLinop& A) {
                      ", expected at least 1e-14 and less than 1");
   }
   if (A.has_param("apodization")) check_apodization(A);
-  plan_of(A, nufft_geometry(A));
+  plan_of_points(A, nufft_geometry(A));
 }
 
 Parameters derive_nufft(const NamedLinop& A) {
   const NufftGeometry g = nufft_geometry(A);
   const Variable& locs = A.param("locs").var();
   if (!is_sampling(A)) {
-    return {{"order", Parameter::derived(ops::point_order(plan_of(A, g), locs))}};
+    return {{"order", Parameter::derived(ops::point_order(plan_of_points(A, g), locs))}};
   }
   Parameters result;
   Variable turned;

@@ -13,9 +13,9 @@ namespace {
 // Up to here a float32 counts exactly.
 constexpr index_t kLargestFloat32Count = index_t{1} << 24;
 
-std::string index_key(std::size_t i) { return "index" + std::to_string(i); }
+std::string key_of_index(std::size_t i) { return "index" + std::to_string(i); }
 
-std::vector<Variable> indices_of(const NamedLinop& A) {
+std::vector<Variable> indices_of_points(const NamedLinop& A) {
   std::vector<Variable> result;
   for (const auto& [name, p] : A.params()) result.push_back(p.var());
   return result;
@@ -30,18 +30,18 @@ Extents common_extents(const NamedLinop& A) {
 }
 
 Variable sampling_fn(const NamedLinop& A, const Variable& x) {
-  return ops::gather(x, indices_of(A));
+  return ops::gather(x, indices_of_points(A));
 }
 
 Variable sampling_adj_fn(const NamedLinop& A, const Variable& y) {
-  return ops::scatter_add(y, indices_of(A), A.attr("input_size").as_integers());
+  return ops::scatter_add(y, indices_of_points(A), A.attr("input_size").as_integers());
 }
 
 // Adds values over the points up on the grid: a diagonal on the input.
 NamedLinop diagonal_of(const NamedLinop& A, const Variable& values, bool adapts,
                        bool is_trainable) {
   const Extents sizes = A.attr("input_size").as_integers();
-  const Variable grid = ops::scatter_add(values, indices_of(A), sizes);
+  const Variable grid = ops::scatter_add(values, indices_of_points(A), sizes);
   return make_diagonal(
       {NamedShape(A.ishape()),
        {{Parameter::derived(grid).as_trainable(is_trainable), last_axes(sizes.size()), ""}},
@@ -136,10 +136,10 @@ void check_sampling(const NamedLinop& A) {
                      "each of the " + std::to_string(A.params().size()) + " index arrays");
   }
   common_extents(A);
-  for (std::size_t i = 0; i < sizes.size(); ++i) check_range(A, index_key(i), sizes[i]);
+  for (std::size_t i = 0; i < sizes.size(); ++i) check_range(A, key_of_index(i), sizes[i]);
 }
 
-Dims point_names(const SamplingOptions& options, std::size_t rank) {
+Dims names_of_points(const SamplingOptions& options, std::size_t rank) {
   const Dims names = options.output.value_or(rank == 0   ? Dims()
                                              : rank == 1 ? Dims("K")
                                                          : numbered("K", static_cast<int>(rank)));
@@ -168,7 +168,7 @@ NamedLinop Sampling(std::vector<Tensor> idx, Extents input_size, SamplingOptions
                        ": expected integers");
     }
     points = broadcast_extents(points, t.shape(), "Sampling");
-    params.emplace_back(index_key(params.size()), Parameter(t.to(DType::int64)));
+    params.emplace_back(key_of_index(params.size()), Parameter(t.to(DType::int64)));
   }
   if (params.size() != input_size.size()) {
     throw ValueError("[Sampling] input_size: got " + to_string(input_size) +
@@ -180,7 +180,8 @@ NamedLinop Sampling(std::vector<Tensor> idx, Extents input_size, SamplingOptions
     throw ValueError("[Sampling] input: got names " + in.str() + ", expected " +
                      std::to_string(input_size.size()) + ", one per input_size");
   }
-  const NamedShape shape(options.batch + in, options.batch + point_names(options, points.size()));
+  const NamedShape shape(options.batch + in,
+                         options.batch + names_of_points(options, points.size()));
   return make_linop(linop_types::sampling(), shape, std::move(params),
                     {{"input_size", Attribute(input_size)}});
 }

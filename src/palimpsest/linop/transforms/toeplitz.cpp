@@ -187,8 +187,8 @@ PointMatrices matrices_of(const NamedLinop& inner, const Extents& points, std::s
   return result;
 }
 
-struct Names {
-  Names(const NamedLinop& A, const Dims& others) {
+struct ToeplitzNames {
+  ToeplitzNames(const NamedLinop& A, const Dims& others) {
     const std::size_t n = A.attr("grid_size").as_integers().size();
     const std::vector<ND> all(A.ishape().begin(), A.ishape().end());
     const auto split = all.end() - static_cast<std::ptrdiff_t>(n);
@@ -208,7 +208,7 @@ struct Names {
 
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner) {
   const NufftGeometry g = nufft_geometry(A);
-  const Names names(A, inner ? inner->dims() : Dims());
+  const ToeplitzNames names(A, inner ? inner->dims() : Dims());
   const bool is_trainable = inner && has_trainable(*inner);
   const auto parameter_of = [&](const Variable& factors) {
     return Parameter::derived(factors).as_trainable(is_trainable);

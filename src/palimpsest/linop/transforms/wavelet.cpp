@@ -99,15 +99,15 @@ std::vector<Index> corner(const Extents& shape, const Axes& axes, index_t level)
   return index;
 }
 
-Axes axes_of(const NamedLinop& A, const Variable& x) {
+Axes axes_of_wavelet(const NamedLinop& A, const Variable& x) {
   return from_front(A.attr("axes").as_integers(), x.rank());
 }
 
-index_t levels_of(const NamedLinop& A, const Variable& x) {
+index_t levels_here(const NamedLinop& A, const Variable& x) {
   const index_t levels = A.attr("levels").as_integer();
   if (levels != kAutomaticLevels) return levels;
   Extents sizes;
-  for (const index_t axis : axes_of(A, x)) {
+  for (const index_t axis : axes_of_wavelet(A, x)) {
     sizes.push_back(x.type().shape[static_cast<std::size_t>(axis)]);
   }
   return wavelet_levels(sizes);
@@ -160,10 +160,10 @@ Variable synthesized(const Variable& y, std::size_t k, const Filters& filters,
 // Shifts of the first level along each axis; none: 0.
 Variable transformed(const NamedLinop& A, const Variable& x, std::span<const Variable> shifts) {
   const Filters filters(A);
-  const Axes axes = axes_of(A, x);
+  const Axes axes = axes_of_wavelet(A, x);
   const Extents shape = x.type().shape;
   Variable result = x;
-  const index_t levels = levels_of(A, x);
+  const index_t levels = levels_here(A, x);
   for (index_t level = 0; level < levels; ++level) {
     Variable part = level == 0 ? x : ops::index(result, corner(shape, axes, level));
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -178,10 +178,10 @@ Variable transformed(const NamedLinop& A, const Variable& x, std::span<const Var
 Variable transformed_back(const NamedLinop& A, const Variable& y,
                           std::span<const Variable> shifts) {
   const Filters filters(A);
-  const Axes axes = axes_of(A, y);
+  const Axes axes = axes_of_wavelet(A, y);
   const Extents shape = y.type().shape;
   Variable result = y;
-  for (index_t level = levels_of(A, y); level-- > 0;) {
+  for (index_t level = levels_here(A, y); level-- > 0;) {
     Variable part = level == 0 ? result : ops::index(result, corner(shape, axes, level));
     for (std::size_t i = axes.size(); i-- > 0;) {
       const Variable shift = level == 0 && !shifts.empty() ? shifts[i] : Variable();

@@ -51,7 +51,7 @@ Variable drawn(RandomKind kind, const Variable& key, const ShapeArgument& shape,
       .output(0);
 }
 
-bool is_number(const Operand& operand, double value) {
+bool is_constant_operand(const Operand& operand, double value) {
   return operand.is_number() && operand.number().value == value;
 }
 
@@ -133,15 +133,15 @@ void RandomIntegers::run(RunContext& context) const {
 Variable random_normal(const Variable& key, const ShapeArgument& shape, DType dtype,
                        const Operand& mean, const Operand& deviation) {
   Variable x = drawn(RandomKind::normal, key, shape, dtype, "random_normal");
-  if (!is_number(deviation, 1)) x = x * next_to(deviation, x, "random_normal");
-  if (!is_number(mean, 0)) x = x + next_to(mean, x, "random_normal");
+  if (!is_constant_operand(deviation, 1)) x = x * next_to(deviation, x, "random_normal");
+  if (!is_constant_operand(mean, 0)) x = x + next_to(mean, x, "random_normal");
   return x;
 }
 
 Variable random_uniform(const Variable& key, const ShapeArgument& shape, DType dtype,
                         const Operand& low, const Operand& high) {
   const Variable x = drawn(RandomKind::uniform, key, shape, dtype, "random_uniform");
-  if (is_number(low, 0) && is_number(high, 1)) return x;
+  if (is_constant_operand(low, 0) && is_constant_operand(high, 1)) return x;
   const Variable first = next_to(low, x, "random_uniform");
   return x * (next_to(high, x, "random_uniform") - first) + first;
 }

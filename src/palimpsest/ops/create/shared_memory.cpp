@@ -12,15 +12,15 @@ namespace {
 constexpr std::size_t kMostPlaces = 64;
 
 // The region of another variable that a variable shows.
-struct Place {
+struct SharedPlace {
   Variable of;
   Region region;
 };
 
-std::vector<Place> places_of(const Variable& v, const Region& part) {
-  std::vector<Place> places{{v, part}};
+std::vector<SharedPlace> places_of(const Variable& v, const Region& part) {
+  std::vector<SharedPlace> places{{v, part}};
   for (std::size_t k = 0; k < places.size(); ++k) {
-    const Place here = places[k];
+    const SharedPlace here = places[k];
     const Apply owner = here.of.owner();
     if (!owner.defined()) continue;
     for (const AliasMap& map : {owner.op().view_map(owner), owner.op().destroy_map(owner)}) {
@@ -40,9 +40,9 @@ std::vector<Place> places_of(const Variable& v, const Region& part) {
 }  // namespace
 
 bool shows_common_memory(const Variable& a, const Variable& b, const Region& part) {
-  const std::vector<Place> of_a = places_of(a, part), of_b = places_of(b, Region::whole());
-  return std::any_of(of_a.begin(), of_a.end(), [&](const Place& x) {
-    return std::any_of(of_b.begin(), of_b.end(), [&](const Place& y) {
+  const std::vector<SharedPlace> of_a = places_of(a, part), of_b = places_of(b, Region::whole());
+  return std::any_of(of_a.begin(), of_a.end(), [&](const SharedPlace& x) {
+    return std::any_of(of_b.begin(), of_b.end(), [&](const SharedPlace& y) {
       return x.of == y.of && x.region.meets(y.region, x.of.type());
     });
   });

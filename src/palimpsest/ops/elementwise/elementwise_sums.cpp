@@ -279,7 +279,7 @@ namespace {
 
 // Up to N inputs of up to 4 axes without an allocation.
 template <std::size_t N>
-void run_stretched(const ElementwiseSums& op, RunContext& context) {
+void run_stretched_sums(const ElementwiseSums& op, RunContext& context) {
   const std::size_t n = context.inputs().size(), rank = context.input(0).rank();
   Extents extents(rank, 1);
   for (const ConstView& view : context.inputs()) {
@@ -300,9 +300,9 @@ void run_stretched(const ElementwiseSums& op, RunContext& context) {
 
 void ElementwiseSums::run(RunContext& context) const {
   if (context.inputs().size() <= 8) {
-    run_stretched<8>(*this, context);
+    run_stretched_sums<8>(*this, context);
   } else {
-    run_stretched<ElementwiseProgram::kMaxInputs>(*this, context);
+    run_stretched_sums<ElementwiseProgram::kMaxInputs>(*this, context);
   }
 }
 

@@ -31,7 +31,7 @@ bool is_handed(const std::vector<HandedOn>& handed, index_t input) {
                      [&](const HandedOn& link) { return link.input == input; });
 }
 
-bool is_filtered(const ElementwiseSums& step, index_t input) {
+bool is_input_filtered(const ElementwiseSums& step, index_t input) {
   return std::any_of(step.filtered().begin(), step.filtered().end(),
                      [&](const FilteredInput& f) { return f.input == input; });
 }
@@ -43,7 +43,7 @@ bool JoinedPasses::can_join(const ElementwiseSums& first, const ElementwiseSums&
   const auto n_outputs = static_cast<int>(first.program().outputs().size());
   for (const HandedOn& link : handed) {
     if (link.output < static_cast<int>(first.n_arrays()) || link.output >= n_outputs) return false;
-    if (link.input < 0 || !is_filtered(second, link.input)) return false;
+    if (link.input < 0 || !is_input_filtered(second, link.input)) return false;
     const auto dtype = [](const ElementwiseProgram& program, int r) {
       return program.dtype_of_register(r);
     };

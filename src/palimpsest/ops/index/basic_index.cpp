@@ -18,7 +18,7 @@ void check_element(index_t i, index_t n, std::size_t axis) {
 
 bool is_everything(const Slice& s) { return s.step == 1 && !s.stop && (!s.start || *s.start == 0); }
 
-std::string text_of(const Slice& s) {
+std::string text_of_slice(const Slice& s) {
   const auto end = [](std::optional<index_t> i) { return i ? std::to_string(*i) : std::string(); };
   return end(s.start) + ":" + end(s.stop) + (s.step == 1 ? "" : ":" + std::to_string(s.step));
 }
@@ -77,7 +77,7 @@ std::string BasicIndex::str() const {
     if (const auto* i = std::get_if<index_t>(&entry)) {
       text += std::to_string(*i);
     } else if (const auto* s = std::get_if<Slice>(&entry)) {
-      text += text_of(*s);
+      text += text_of_slice(*s);
     } else {
       text += std::holds_alternative<All>(entry) ? ":" : "None";
     }

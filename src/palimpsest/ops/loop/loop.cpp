@@ -80,7 +80,7 @@ void add_state(const LoopState& state, std::size_t k, LoopParts& parts) {
   parts.states.push_back(std::move(made));
 }
 
-void set_number_of_steps(const LoopOptions& options, LoopParts& parts) {
+void set_steps(const LoopOptions& options, LoopParts& parts) {
   if (!options.n_steps) {
     if (options.sequences.empty()) {
       throw ValueError("[loop] number of steps: got neither n_steps nor a sequence");
@@ -191,7 +191,7 @@ LoopResult loop(const LoopBody& body, const LoopOptions& options) {
     add_sequence(options.sequences[i], i, options, parts);
   }
   for (std::size_t k = 0; k < options.states.size(); ++k) add_state(options.states[k], k, parts);
-  set_number_of_steps(options, parts);
+  set_steps(options, parts);
   run_body(body, options, parts);
   LoopResult result;
   result.n_states_ = parts.states.size();

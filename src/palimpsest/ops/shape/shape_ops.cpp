@@ -10,7 +10,7 @@
 namespace palimpsest::ops {
 namespace {
 
-void check_rank(std::size_t rank, std::string_view who) {
+void check_rank_of(std::size_t rank, std::string_view who) {
   if (rank > kMaxRank) {
     throw ShapeError("[" + std::string(who) + "] number of axes: got " + std::to_string(rank) +
                      ", expected at most " + std::to_string(kMaxRank));
@@ -18,7 +18,7 @@ void check_rank(std::size_t rank, std::string_view who) {
 }
 
 void check_target(std::span<const index_t> shape, std::string_view who) {
-  check_rank(shape.size(), who);
+  check_rank_of(shape.size(), who);
   for (index_t extent : shape) {
     if (extent < kUnknown) {
       throw ShapeError("[" + std::string(who) + "] got " + to_string(shape) +
@@ -154,7 +154,7 @@ std::vector<Variable> ExpandDims::pullback(const Apply&, CotangentSpan cotangent
 
 Variable expand_dims(const Variable& x, Axes axes) {
   if (axes.empty()) return x;
-  check_rank(x.rank() + axes.size(), "expand_dims");
+  check_rank_of(x.rank() + axes.size(), "expand_dims");
   axes = normalize_axes(axes, x.rank() + axes.size(), "expand_dims");
   return apply_to(x, std::make_shared<ExpandDims>(std::move(axes)));
 }

@@ -197,7 +197,7 @@ GriddingSpec NufftGeometry::spec_for_given_apodization() const {
 namespace ops {
 namespace {
 
-Axes last(std::size_t n) {
+Axes last_axes(std::size_t n) {
   Axes axes;
   for (std::size_t i = 0; i < n; ++i)
     axes.push_back(static_cast<index_t>(i) - static_cast<index_t>(n));
@@ -256,14 +256,14 @@ Variable padded_spectrum(const NufftGeometry& g, const Variable& x,
     const index_t before = g.padded[d] / 2 - g.image[d] / 2;
     widths[x.rank() - g.ndim() + d] = {before, g.padded[d] - g.image[d] - before};
   }
-  return fft(pad(image, std::move(widths)), last(g.ndim()),
+  return fft(pad(image, std::move(widths)), last_axes(g.ndim()),
              {.norm = FftNorm::ortho, .centered = true});
 }
 
 Variable padded_spectrum_adjoint(const NufftGeometry& g, const Variable& grid,
                                  std::span<const Variable> factors) {
   const Variable padded =
-      fft_adjoint(grid, last(g.ndim()), {.norm = FftNorm::ortho, .centered = true});
+      fft_adjoint(grid, last_axes(g.ndim()), {.norm = FftNorm::ortho, .centered = true});
   std::vector<Index> centre{ellipsis};
   for (std::size_t d = 0; d < g.ndim(); ++d) {
     const index_t before = g.padded[d] / 2 - g.image[d] / 2;

@@ -8,12 +8,13 @@
 namespace palimpsest::ops {
 namespace {
 
-std::string who(bool adjoint) { return adjoint ? "[stencil_adjoint] " : "[stencil] "; }
+std::string who_of_stencil(bool adjoint) { return adjoint ? "[stencil_adjoint] " : "[stencil] "; }
 
 void check_stencil(const Stencil& s, bool adjoint) {
   if (!s.taps.empty() && s.step >= 1) return;
-  throw ValueError(who(adjoint) + "got " + std::to_string(s.taps.size()) + " taps and step " +
-                   std::to_string(s.step) + ", expected at least one and a positive step");
+  throw ValueError(who_of_stencil(adjoint) + "got " + std::to_string(s.taps.size()) +
+                   " taps and step " + std::to_string(s.step) +
+                   ", expected at least one and a positive step");
 }
 
 }  // namespace
@@ -46,10 +47,12 @@ void read(ParameterText& text, Stencil& value) {
 
 void StencilOp::check_start(const TensorType& start) const {
   if (stencil_.edge != StencilEdge::periodic) {
-    throw ValueError(who(adjoint_) + "start: got edges that are not periodic, expected periodic");
+    throw ValueError(who_of_stencil(adjoint_) +
+                     "start: got edges that are not periodic, expected periodic");
   }
   if (start.dtype == DType::int64 && start.rank() == 0) return;
-  const std::string message = who(adjoint_) + "start: got " + start.str() + ", expected one int64";
+  const std::string message =
+      who_of_stencil(adjoint_) + "start: got " + start.str() + ", expected one int64";
   if (start.dtype != DType::int64) throw DTypeError(message);
   throw ShapeError(message);
 }
@@ -58,7 +61,8 @@ Apply StencilOp::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, inputs.size() == 2 ? 2 : 1, name());
   const TensorType& x = inputs[0].type();
   if (!is_inexact(x.dtype)) {
-    throw DTypeError(who(adjoint_) + "got " + x.str() + ", expected floating or complex data");
+    throw DTypeError(who_of_stencil(adjoint_) + "got " + x.str() +
+                     ", expected floating or complex data");
   }
   normalize_axis(static_cast<index_t>(stencil_.axis), x.rank(), "stencil");
   if (inputs.size() == 2) check_start(inputs[1].type());
@@ -74,7 +78,7 @@ std::vector<Extents> StencilOp::infer_shapes(const Apply&, ExtentsSpan inputs) c
   } else if (n % stencil_.step == 0) {
     n /= stencil_.step;
   } else {
-    throw ShapeError(who(adjoint_) + "got " + to_string(inputs[0]) + ", expected axis " +
+    throw ShapeError(who_of_stencil(adjoint_) + "got " + to_string(inputs[0]) + ", expected axis " +
                      std::to_string(stencil_.axis) + " divisible by " +
                      std::to_string(stencil_.step));
   }

@@ -19,7 +19,7 @@ struct Term {
   Variable value;
 };
 
-bool is_sum(const Apply& node) {
+bool is_sum_of_two(const Apply& node) {
   return is_plain(node, ScalarOp::add) || is_plain(node, ScalarOp::sub);
 }
 
@@ -54,19 +54,19 @@ double number_or_nan(const Variable& v) {
   return value && value->imag() == 0 ? value->real() : std::numeric_limits<double>::quiet_NaN();
 }
 
-struct Sum {
+struct SumOfTerms {
   std::vector<Term> terms;
   double number = 0;
   int n_numbers = 0, n_leaves = 0;
 };
 
-void add_terms(const FunctionGraph& graph, const Apply& node, double sign, Sum& sum,
+void add_terms(const FunctionGraph& graph, const Apply& node, double sign, SumOfTerms& sum,
                int depth = 0) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const Variable& v = node.input(i);
     const double s = i == 1 && is_plain(node, ScalarOp::sub) ? -sign : sign;
     const Apply inner = v.owner();
-    if (depth < kDeepest && is_sum(inner) && is_inner(graph, v, node)) {
+    if (depth < kDeepest && is_sum_of_two(inner) && is_inner(graph, v, node)) {
       add_terms(graph, inner, s, sum, depth + 1);
       continue;
     }
@@ -104,8 +104,9 @@ Variable multiple(const Term& term, double sign) {
 
 Replacements collect_sum(const FunctionGraph& graph, const Apply& node) {
   const Variable& whole = node.output(0);
-  if (!is_sum(node) || !is_inexact(whole.dtype()) || is_part(graph, node, is_sum)) return {};
-  Sum sum;
+  if (!is_sum_of_two(node) || !is_inexact(whole.dtype()) || is_part(graph, node, is_sum_of_two))
+    return {};
+  SumOfTerms sum;
   add_terms(graph, node, 1, sum);
   const bool is_shorter =
       sum.n_numbers > 1 || sum.terms.size() + static_cast<std::size_t>(sum.n_numbers) <

@@ -15,7 +15,7 @@ namespace palimpsest {
 namespace {
 
 using io_detail::CheckedJson;
-using Json = CheckedJson::Json;
+using io_detail::Json;
 
 constexpr const char* kKind = "solve";
 

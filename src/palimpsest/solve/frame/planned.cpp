@@ -14,12 +14,13 @@
 namespace palimpsest {
 namespace {
 
-std::string who(const SolverType& type) { return "[" + std::string(type.name) + "] "; }
+std::string who_of(const SolverType& type) { return "[" + std::string(type.name) + "] "; }
 
 void check_numbers(const SolverType& type, const SolveOptions& options) {
   const auto expect = [&](bool holds, const std::string& what, double got, const char* expected) {
     if (holds) return;
-    throw ValueError(who(type) + what + ": got " + Attribute(got).str() + ", expected " + expected);
+    throw ValueError(who_of(type) + what + ": got " + Attribute(got).str() + ", expected " +
+                     expected);
   };
   expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
   expect(options.max_iterations >= 0, "max_iterations", options.max_iterations, "at least 0");
@@ -63,7 +64,8 @@ TileAxes tile_axes_of(const Problem& problem) {
   return axes;
 }
 
-std::optional<Problem> cut(const Problem& problem, const TileAxes& axes, const DimMap& sizes) {
+std::optional<Problem> cut_problem(const Problem& problem, const TileAxes& axes,
+                                   const DimMap& sizes) {
   Problem result = problem;
   for (const auto& [name, A] : problem.ops()) {
     DimMap own;
@@ -104,7 +106,7 @@ std::shared_ptr<PlannedSolve> compiled_solve(const SolverType& type, Problem pro
 TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes,
                  index_t& state_bytes) {
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
-    auto tiled = cut(problem, axes, sizes);
+    auto tiled = cut_problem(problem, axes, sizes);
     if (!tiled) return std::nullopt;
     const auto made = compiled_solve(type, std::move(*tiled), operators_of(problem));
     if (sizes.empty() || state_bytes == 0) state_bytes = made->plan.state_bytes;
@@ -129,11 +131,11 @@ void check_x0(const SolverType& type, const Problem& problem, const std::optiona
   if (!x0) return;
   const TensorType& x = problem.x().type();
   if (x0->shape() != x.shape) {
-    throw ShapeError(who(type) + "x0: got shape " + to_string(x0->shape()) + ", expected " +
+    throw ShapeError(who_of(type) + "x0: got shape " + to_string(x0->shape()) + ", expected " +
                      to_string(x.shape));
   }
   if (x0->dtype() != x.dtype && x0->dtype() != real_of(x.dtype)) {
-    throw DTypeError(who(type) + "x0: got " + std::string(name_of(x0->dtype())) + ", expected " +
+    throw DTypeError(who_of(type) + "x0: got " + std::string(name_of(x0->dtype())) + ", expected " +
                      std::string(name_of(x.dtype)));
   }
 }
@@ -159,7 +161,7 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
   const TileCost cost = cost_of(type, problem, axes, state_bytes);
   const TileChoice choice = [&] {
     try {
-      return search_tiles(axes, *budget, cost, who(type));
+      return search_tiles(axes, *budget, cost, who_of(type));
     } catch (const BudgetError& error) {
       throw BudgetError(std::string(error.what()) + ". The state takes " +
                         std::to_string(state_bytes) + " of them for any tiles");
@@ -185,11 +187,11 @@ index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
 void check_data(const SolverType& type, const Problem& problem, const Tensor& b) {
   const TensorType& expected = problem.b_type();
   if (b.shape() != expected.shape) {
-    throw ShapeError(who(type) + "b: got shape " + to_string(b.shape()) + ", expected " +
+    throw ShapeError(who_of(type) + "b: got shape " + to_string(b.shape()) + ", expected " +
                      to_string(expected.shape));
   }
   if (b.dtype() != expected.dtype) {
-    throw DTypeError(who(type) + "b: got " + std::string(name_of(b.dtype())) + ", expected " +
+    throw DTypeError(who_of(type) + "b: got " + std::string(name_of(b.dtype())) + ", expected " +
                      std::string(name_of(expected.dtype)));
   }
 }

@@ -42,7 +42,7 @@ TensorType image_of(const NamedLinop& A, const TensorType& x) {
 }
 
 // The oshape of K, with the dimensions of x that its ellipsis stands for.
-Dims spelled_out(const NamedLinop& K, const Dims& x) {
+Dims dims_spelled_out(const NamedLinop& K, const Dims& x) {
   const ND dots = ND::ellipsis();
   if (!K.ishape().has_ellipsis() || x.has_ellipsis()) return K.oshape();
   const Partition parts = partition(K.ishape(), dots);
@@ -139,7 +139,7 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
 
 Space Problem::range_of(std::string_view name) const {
   const NamedLinop& K = op(name);
-  const Space range(image_of(K, x_.type()), spelled_out(K, x_.dims()), batch_);
+  const Space range(image_of(K, x_.type()), dims_spelled_out(K, x_.dims()), batch_);
   const Dims cut = x_.cut_dims();
   if (cut.empty() || is_in_parts(K)) return range.of(K, VectorSide::output);
   // Each process applies K to its part.

@@ -11,7 +11,7 @@ namespace palimpsest {
 namespace {
 
 const Prox& part_of(const Prox& g) { return g.parts().front(); }
-double number(const Prox& g, const char* name) { return g.attr(name).as_real(); }
+double number_attr(const Prox& g, const char* name) { return g.attr(name).as_real(); }
 
 // The state is that of the part, under its own names.
 void declare(const Prox& g, const Space& v, StateList& state) {
@@ -32,10 +32,10 @@ constexpr ProxType stateful(ProxType type, std::string_view name) {
 // -- w g -----------------------------------------------------------------------------------------
 
 Variable weighted_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
-  return prox_of_part(g, v, t * number(g, "w"), s);
+  return prox_of_part(g, v, t * number_attr(g, "w"), s);
 }
 Variable weighted_value(const Prox& g, const Variable& x, const Axes& batch) {
-  return part_of(g).value(x, batch) * number(g, "w");
+  return part_of(g).value(x, batch) * number_attr(g, "w");
 }
 
 // -- g(a x) --------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ Variable translated_value(const Prox& g, const Variable& x, const Axes& batch) {
 // -- g + mu / 2 |x - c|^2 ------------------------------------------------------------------------
 
 Variable quadratic_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
-  const Variable step = t.astype(real_of(v.dtype())), weight = step * number(g, "mu");
+  const Variable step = t.astype(real_of(v.dtype())), weight = step * number_attr(g, "mu");
   const Variable scale = ops::reciprocal(weight + 1.0);
   const Variable pulled = g.has_param("c") ? v + weight * center_of(g, v) : v;
   return prox_of_part(g, pulled * scale, step * scale, s);
@@ -82,7 +82,7 @@ Variable quadratic_prox(const Prox& g, const Variable& v, const Variable& t, Sta
 Variable quadratic_value(const Prox& g, const Variable& x, const Axes& batch) {
   const Variable off = g.has_param("c") ? x - center_of(g, x) : x;
   return part_of(g).value(x, batch) +
-         sum_besides(ops::elementwise(ScalarOp::abs2, {off}), batch) * (0.5 * number(g, "mu"));
+         sum_besides(ops::elementwise(ScalarOp::abs2, {off}), batch) * (0.5 * number_attr(g, "mu"));
 }
 
 // -- g(W x) --------------------------------------------------------------------------------------
@@ -203,20 +203,21 @@ Variable on_value(const Prox& g, const Variable& x, const Axes& batch) {
 
 // The envelope's prox is a mean of v and of a prox of g at v.
 Variable envelope_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
-  const Variable step = t.astype(real_of(v.dtype())), whole = step + number(g, "mu");
+  const Variable step = t.astype(real_of(v.dtype())), whole = step + number_attr(g, "mu");
   return v + (prox_of_part(g, v, whole, s) - v) * (step / whole);
 }
 Variable nearest(const Prox& g, const Variable& x) {
-  const double mu = number(g, "mu");
+  const double mu = number_attr(g, "mu");
   return part_of(g).prox(x, constant(Tensor::full<double>({}, mu)).astype(real_of(x.dtype())));
 }
 Variable envelope_value(const Prox& g, const Variable& x, const Axes& batch) {
   const Variable y = nearest(g, x);
   return part_of(g).value(y, batch) +
-         sum_besides(ops::elementwise(ScalarOp::abs2, {x - y}), batch) * (0.5 / number(g, "mu"));
+         sum_besides(ops::elementwise(ScalarOp::abs2, {x - y}), batch) *
+             (0.5 / number_attr(g, "mu"));
 }
 Variable envelope_gradient(const Prox& g, const Variable& x) {
-  return (x - nearest(g, x)) * (1 / number(g, "mu"));
+  return (x - nearest(g, x)) * (1 / number_attr(g, "mu"));
 }
 
 constexpr ProxType composition(std::string_view name, decltype(ProxType::prox) prox,
@@ -274,7 +275,7 @@ constexpr ProxType kConjugate = [] {
 constexpr ProxType kEnvelope = [] {
   ProxType type = composition("moreau_envelope", envelope_prox, envelope_value);
   type.gradient = envelope_gradient;
-  type.lipschitz = [](const Prox& g) { return 1 / number(g, "mu"); };
+  type.lipschitz = [](const Prox& g) { return 1 / number_attr(g, "mu"); };
   return type;
 }();
 #define PALIMPSEST_COMPOSED(type, name_with_state)                      \
@@ -301,7 +302,7 @@ Prox composed(const ProxType& plain, const ProxType& with_state, const Prox& g, 
   return make_prox(g.has_state() ? with_state : plain, std::move(parts));
 }
 
-void expect(bool holds, const char* who, const char* what, double got, const char* expected) {
+void expect_that(bool holds, const char* who, const char* what, double got, const char* expected) {
   if (holds && std::isfinite(got)) return;
   throw ValueError("[" + std::string(who) + "] " + what + ": got " + Attribute(got).str() +
                    ", expected " + expected);
@@ -310,17 +311,18 @@ void expect(bool holds, const char* who, const char* what, double got, const cha
 }  // namespace
 
 Prox weighted(const Prox& g, double w) {
-  expect(w >= 0, "weighted", "w", w, "a number that is not negative");
+  expect_that(w >= 0, "weighted", "w", w, "a number that is not negative");
   return composed(kWeighted, kWeightedWithState, g, {.attrs = {{"w", w}}});
 }
 
 Prox scaled(const Prox& g, std::complex<double> a) {
   const double modulus = std::abs(a);
-  expect(modulus != 0, "scaled", "scale", modulus, "a number that is not 0");
+  expect_that(modulus != 0, "scaled", "scale", modulus, "a number that is not 0");
   if (a.imag() == 0) {
     return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a.real()}}});
   }
-  expect(std::abs(modulus - 1) < 1e-12, "scaled", "scale of modulus", modulus, "1, or a real one");
+  expect_that(std::abs(modulus - 1) < 1e-12, "scaled", "scale of modulus", modulus,
+              "1, or a real one");
   return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a}}});
 }
 
@@ -329,7 +331,7 @@ Prox translated(const Prox& g, const Tensor& c) {
 }
 
 Prox plus_quadratic(const Prox& g, double mu, const std::optional<Tensor>& c) {
-  expect(mu >= 0, "plus_quadratic", "mu", mu, "a number that is not negative");
+  expect_that(mu >= 0, "plus_quadratic", "mu", mu, "a number that is not negative");
   ProxParts parts{.attrs = {{"mu", mu}}};
   if (c) parts.params.emplace_back("c", Parameter(*c));
   return composed(kPlusQuadratic, kPlusQuadraticWithState, g, std::move(parts));
@@ -366,7 +368,7 @@ Prox on(const Prox& g, const ND& d, index_t start, index_t stop, const Dims& dim
 Prox conjugate(const Prox& g) { return composed(kConjugate, kConjugateWithState, g, {}); }
 
 Prox moreau_envelope(const Prox& g, double mu) {
-  expect(mu > 0, "moreau_envelope", "mu", mu, "a positive number");
+  expect_that(mu > 0, "moreau_envelope", "mu", mu, "a positive number");
   return composed(kEnvelope, kEnvelopeWithState, g, {.attrs = {{"mu", mu}}});
 }
 

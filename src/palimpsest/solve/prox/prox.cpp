@@ -14,24 +14,24 @@
 namespace palimpsest {
 namespace {
 
-struct Registry {
+struct ProxRegistry {
   Mutex mutex;
   std::map<std::string, const ProxType*, std::less<>> types;
 };
 
-Registry& registry() {
-  return immortal([] { return Registry(); });
+ProxRegistry& prox_registry() {
+  return immortal([] { return ProxRegistry(); });
 }
 
 template <class List>
-auto find_named(const List& list, std::string_view name) {
+auto find_named_in(const List& list, std::string_view name) {
   return std::find_if(list.begin(), list.end(),
                       [&](const auto& entry) { return entry.first == name; });
 }
 
 template <class List>
 const auto& get_named(const List& list, std::string_view name, const Prox& g) {
-  const auto found = find_named(list, name);
+  const auto found = find_named_in(list, name);
   if (found == list.end()) throw NameError(who(g) + "there is no '" + std::string(name) + "'");
   return found->second;
 }
@@ -39,7 +39,7 @@ const auto& get_named(const List& list, std::string_view name, const Prox& g) {
 }  // namespace
 
 bool register_prox(const ProxType& type) {
-  Registry& known = registry();
+  ProxRegistry& known = prox_registry();
   const std::lock_guard lock(known.mutex);
   if (!known.types.emplace(std::string(type.name), &type).second) {
     throw ValueError("[register_prox] '" + std::string(type.name) + "' is already registered");
@@ -48,14 +48,14 @@ bool register_prox(const ProxType& type) {
 }
 
 const ProxType* find_prox(std::string_view name) {
-  Registry& known = registry();
+  ProxRegistry& known = prox_registry();
   const std::lock_guard lock(known.mutex);
   const auto found = known.types.find(name);
   return found == known.types.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> prox_names() {
-  Registry& known = registry();
+  ProxRegistry& known = prox_registry();
   const std::lock_guard lock(known.mutex);
   std::vector<std::string> names;
   for (const auto& [name, type] : known.types) names.push_back(name);
@@ -87,13 +87,13 @@ const Attributes& Prox::attrs() const { return node_->data.attrs; }
 const std::vector<Prox>& Prox::parts() const { return node_->data.parts; }
 const std::vector<NamedLinop>& Prox::linops() const { return node_->data.linops; }
 bool Prox::has_param(std::string_view name) const {
-  return find_named(params(), name) != params().end();
+  return find_named_in(params(), name) != params().end();
 }
 const Parameter& Prox::param(std::string_view name) const {
   return get_named(params(), name, *this);
 }
 bool Prox::has_attr(std::string_view name) const {
-  return find_named(attrs(), name) != attrs().end();
+  return find_named_in(attrs(), name) != attrs().end();
 }
 const Attribute& Prox::attr(std::string_view name) const { return get_named(attrs(), name, *this); }
 

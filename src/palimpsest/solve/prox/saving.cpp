@@ -52,7 +52,7 @@ NamedLinop holder_of(const Prox& g) {
   return from_data(std::move(data));
 }
 
-const ProxType& type_of(const NamedLinop& holder) {
+const ProxType& type_of_holder(const NamedLinop& holder) {
   if (&holder.type() != &holder_type()) {
     throw FormatError(who(holder) +
                       "got an operator, expected a file of a proximal function; it "
@@ -73,7 +73,7 @@ const ProxType& type_of(const NamedLinop& holder) {
 // The Prox of a holder, with the type and the functions of `original` if there is one.
 Prox held_by(const NamedLinop& holder, const Prox* original = nullptr, int depth = 0) {
   if (depth > kMaxDepth) throw FormatError(who(holder) + "load: too deep");
-  const ProxType& type = original != nullptr ? original->type() : type_of(holder);
+  const ProxType& type = original != nullptr ? original->type() : type_of_holder(holder);
   ProxParts data{.name = holder.name(), .params = holder.params()};
   if (original != nullptr) data.functions = original->node().data.functions;
   if (const Attribute& dims = holder.attr("dims"); !dims.absent()) data.dims = dims.as_dims();

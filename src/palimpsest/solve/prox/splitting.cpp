@@ -21,7 +21,7 @@ std::optional<std::size_t> from_end(const Dims& dims, const ND& d) {
 
 // A parameter broadcasts against the operand, or other dimensions of its type: where it has an
 // extent along d, it is cut too.
-Parameter cut(const Parameter& p, const Dims& dims, const Tile& where) {
+Parameter cut_parameter(const Parameter& p, const Dims& dims, const Tile& where) {
   Parameter part = p;
   for (const auto& [d, range] : where) {
     const std::size_t behind = from_end(dims, d).value_or(part.shape().size() + 1);
@@ -79,7 +79,7 @@ Prox Prox::split(const Tile& where) const {
   ProxParts data = node_->data;
   const Dims dims = parameter_dims(*this);
   for (auto& [name, p] : data.params) {
-    if (p.present()) p = cut(p, dims, where);
+    if (p.present()) p = cut_parameter(p, dims, where);
   }
   for (Prox& part : data.parts) part = part.split(where);
   for (NamedLinop& A : data.linops) A = A.split(tile_within(where, A.dims()));
@@ -89,7 +89,7 @@ Prox Prox::split(const Tile& where) const {
 namespace {
 
 // The index of a tile in an array with these dimensions.
-std::vector<Index> index_of(const Dims& dims, std::size_t rank, const Tile& where) {
+std::vector<Index> index_of_dim(const Dims& dims, std::size_t rank, const Tile& where) {
   std::vector<Index> index(rank, all);
   for (const auto& [d, range] : where) {
     if (const auto behind = from_end(dims, d)) index[rank - *behind] = Index(range);
@@ -110,7 +110,7 @@ Variable step_of(const Variable& t, const Dims& dims, const Tile& where) {
     const std::size_t behind = *from_end(dims, d);
     if (behind <= rank && t.type().shape[rank - behind] != 1) own.emplace(d, range);
   }
-  return own.empty() ? t : ops::index(t, index_of(dims, rank, own));
+  return own.empty() ? t : ops::index(t, index_of_dim(dims, rank, own));
 }
 
 std::vector<Tile> grid(const Space& space, const DimMap& sizes) {
@@ -167,7 +167,7 @@ class TiledState {
 
  private:
   std::vector<Index> index(std::size_t i, const Tile& where) const {
-    return index_of(list_.entries()[i].space.dims(), latest_[i].rank(), where);
+    return index_of_dim(list_.entries()[i].space.dims(), latest_[i].rank(), where);
   }
 
   StateList list_;
@@ -189,7 +189,7 @@ Variable prox_in_tiles(const Prox& g, const Space& space, const DimMap& sizes, b
   TiledState state(g, space, s);
   Variable whole = v;
   for (const Tile& where : grid(space, own)) {
-    const std::vector<Index> index = index_of(space.dims(), v.rank(), where);
+    const std::vector<Index> index = index_of_dim(space.dims(), v.rank(), where);
     const Prox part = g.split(where);
     const Variable operand = ops::index(whole, index), step = step_of(t, space.dims(), where);
     StateScope inner = state.of(where);

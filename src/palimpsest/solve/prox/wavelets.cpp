@@ -20,7 +20,7 @@ Axes named_axes(const Prox& g, const char* attribute, std::size_t rank) {
 }
 
 // The size of each coefficient, or that of those that are joined.
-Variable size_of(const Prox& g, const Variable& w) {
+Variable size_of_coefficients(const Prox& g, const Variable& w) {
   const Axes joint = named_axes(g, "joint", w.rank());
   return joint.empty() ? ops::abs(w) : norm_along(w, joint);
 }
@@ -89,7 +89,7 @@ Variable weights_of(const Prox& g, const Variable& v) {
 Variable thresholded(const Prox& g, const Variable& v, const Variable& w, const Variable& t) {
   const Variable threshold = t.astype(real_of(v.dtype())) * weights_of(g, v);
   const bool is_joint = !g.attr("joint").as_dims().empty();
-  return is_joint ? shrunk(w, size_of(g, w), threshold) : soft_threshold(w, threshold);
+  return is_joint ? shrunk(w, size_of_coefficients(g, w), threshold) : soft_threshold(w, threshold);
 }
 
 Variable wavelet_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
@@ -104,7 +104,7 @@ Variable wavelet_prox(const Prox& g, const Variable& v, const Variable& t, State
 }
 
 Variable wavelet_value(const Prox& g, const Variable& x, const Axes& batch) {
-  return sum_besides(size_of(g, wavelet_of(g)(x)) * weights_of(g, x), batch);
+  return sum_besides(size_of_coefficients(g, wavelet_of(g)(x)) * weights_of(g, x), batch);
 }
 
 void check_wavelet(const Prox& g) {

@@ -11,7 +11,7 @@ namespace {
 using namespace proximal;
 
 constexpr int kLastAdaption = 50;
-constexpr double kImbalance = 10;
+constexpr double kLargestImbalance = 10;
 
 // States: x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, for the
 // test and the next right-hand side; "outer", the residual of the last iteration.
@@ -94,8 +94,8 @@ void step_admm(const Problem& p, Scope& s, int) {
   if (is_adapting) {
     const Variable one = ops::full_like(rho, 1.0);
     const Variable wanted =
-        ops::where(ops::gt(primal, dual * kImbalance), one * 2.0,
-                   ops::where(ops::gt(dual, primal * kImbalance), one * 0.5, one));
+        ops::where(ops::gt(primal, dual * kLargestImbalance), one * 2.0,
+                   ops::where(ops::gt(dual, primal * kLargestImbalance), one * 0.5, one));
     growth = ops::where(ops::le(s.iteration(), kLastAdaption), wanted, one);
     s.set("rho", rho * growth);
   }

@@ -21,7 +21,7 @@ std::vector<int> labels_of_vector(const Space& X) {
   return labels;
 }
 
-std::vector<int> joined(std::vector<int> front, const std::vector<int>& rest) {
+std::vector<int> joined_rows(std::vector<int> front, const std::vector<int>& rest) {
   front.insert(front.end(), rest.begin(), rest.end());
   return front;
 }
@@ -75,8 +75,8 @@ Variable products(const Space& X, const Variable& V, const Variable& w) {
                                  std::vector{kCount}, {.conj_a = true}));
   }
   const std::vector<int> x = labels_of_vector(X);
-  return X.total(ops::contract(V, joined({kCount}, x), w, x, joined({kCount}, labels_of_batch(X)),
-                               {.conj_a = true}));
+  return X.total(ops::contract(V, joined_rows({kCount}, x), w, x,
+                               joined_rows({kCount}, labels_of_batch(X)), {.conj_a = true}));
 }
 
 Variable combination(const Space& X, const Variable& V, const Variable& c) {
@@ -86,13 +86,14 @@ Variable combination(const Space& X, const Variable& V, const Variable& c) {
         .reshape(X.type().shape);
   }
   const std::vector<int> x = labels_of_vector(X);
-  return ops::contract(c, joined({kCount}, labels_of_batch(X)), V, joined({kCount}, x), x);
+  return ops::contract(c, joined_rows({kCount}, labels_of_batch(X)), V, joined_rows({kCount}, x),
+                       x);
 }
 
 Variable combinations(const Space& X, const Variable& V, const Variable& c) {
   const std::vector<int> x = labels_of_vector(X);
-  return ops::contract(c, joined({kCount, kOther}, labels_of_batch(X)), V, joined({kCount}, x),
-                       joined({kOther}, x));
+  return ops::contract(c, joined_rows({kCount, kOther}, labels_of_batch(X)), V,
+                       joined_rows({kCount}, x), joined_rows({kOther}, x));
 }
 
 Orthogonal orthogonal(const Space& X, const Variable& V, const Variable& counts,

@@ -13,7 +13,7 @@ using namespace krylov;
 double damp2(const Problem& p) { return p.real("damp", 0) * p.real("damp", 0); }
 
 // A^H r - damp^2 x.
-Variable slope(const Problem& p, Scope& s, const Variable& r, const Variable& x) {
+Variable slope_of(const Problem& p, Scope& s, const Variable& r, const Variable& x) {
   const Variable image = s.adjoint("A", r).astype(p.x().type().dtype);
   return damp2(p) == 0 ? image : image - x * damp2(p);
 }
@@ -30,7 +30,7 @@ void set_up_cgls(const Problem& p, Scope& s) {
   const Variable b = s["r"];
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   const Variable direction =
-      p.has_x0() ? slope(p, s, r, s["x"]) : s.adjoint("A", b).astype(X.type().dtype);
+      p.has_x0() ? slope_of(p, s, r, s["x"]) : s.adjoint("A", b).astype(X.type().dtype);
   const Variable gamma = X.norm2(direction);
   s.set("r", r);
   s.set("p", direction);
@@ -50,7 +50,7 @@ void step_cgls(const Problem& p, Scope& s, int) {
   const Variable moved = ops::fma(X.spread(alpha), direction, x);
   const Variable r = ops::fma(B.spread(-alpha), q, s["r"]);
   s.set("r", r);
-  const Variable next = slope(p, s, r, moved), next_gamma = X.norm2(next);
+  const Variable next = slope_of(p, s, r, moved), next_gamma = X.norm2(next);
   s.guard(next_gamma);
   s.set("x", moved);
   s.set("p", ops::fma(X.spread(ratio(next_gamma, gamma)), direction, next));
@@ -62,7 +62,7 @@ void step_cgls(const Problem& p, Scope& s, int) {
   s.number("objective", objective * 0.5);
 }
 
-double relative(const Numbers& n, const char* gamma) {
+double relative_of(const Numbers& n, const char* gamma) {
   return n[gamma] == 0 ? 0 : std::sqrt(n[gamma] / n["normal"]);
 }
 
@@ -73,12 +73,12 @@ constexpr SolverType kCgls{
     .step = step_cgls,
     .judge =
         [](const Problem&, const Numbers& n) {
-          return Verdict{.residual = relative(n, "gamma"),
+          return Verdict{.residual = relative_of(n, "gamma"),
                          .objective = n["objective"],
                          .is_breakdown = !(n["delta"] > 0)};
         },
     .judge_start = [](const Problem&,
-                      const Numbers& n) { return Verdict{.residual = relative(n, "start")}; },
+                      const Numbers& n) { return Verdict{.residual = relative_of(n, "start")}; },
     .check = [](const Problem& p) { expect_not_negative(p, "cgls", "damp"); },
     .is_linear = true};
 PALIMPSEST_REGISTER_SOLVER(kCgls);

@@ -23,7 +23,7 @@ bool is_diagonal(const NamedLinop& A) {
   return has_parts && std::all_of(A.linops().begin(), A.linops().end(), is_diagonal);
 }
 
-void add(Axes& along, const Axes& axes) {
+void add_axes(Axes& along, const Axes& axes) {
   for (const index_t axis : axes) {
     if (std::find(along.begin(), along.end(), axis) == along.end()) along.push_back(axis);
   }
@@ -41,11 +41,11 @@ bool multiplies_spectra(const NamedLinop& A) {
 bool is_shift_invariant(const NamedLinop& A, std::size_t rank, Axes& along) {
   if (is_multiple(A)) return true;
   if (is_a(A, linop_types::finite_difference())) {
-    add(along, from_front(Axes{A.attr("axis").as_integer()}, rank));
+    add_axes(along, from_front(Axes{A.attr("axis").as_integer()}, rank));
     return A.attr("boundary").as_string() == "periodic";
   }
   if (is_a(A, linop_types::chain()) && multiplies_spectra(A)) {
-    add(along, from_front(A.linops().front().attr("axes").as_integers(), rank));
+    add_axes(along, from_front(A.linops().front().attr("axes").as_integers(), rank));
     return true;
   }
   const bool has_parts = is_a(A, linop_types::add()) || is_a(A, linop_types::chain()) ||

@@ -28,7 +28,7 @@ void declare_dense_svd(const Problem& p, StateList& state) {
 void set_up_dense_svd(const Problem& p, Scope& s) { s.number("bb", p.b().norm2(s.b())); }
 
 // 1 at element j of each element of the batch.
-Variable unit_vector(const Space& X, const Variable& j, index_t side) {
+Variable unit_vector_of_side(const Space& X, const Variable& j, index_t side) {
   Extents extents = X.type().shape;
   for (const index_t axis : X.batch_axes()) extents[static_cast<std::size_t>(axis)] = 1;
   const Variable one = ops::eq(constant(Tensor::arange(side)), j).astype(X.type().dtype);
@@ -38,7 +38,7 @@ Variable unit_vector(const Space& X, const Variable& j, index_t side) {
 void step_dense_svd(const Problem& p, Scope& s, int) {
   const Space& Long = long_space(p);
   const Variable j = s.iteration() - 1;
-  const Variable unit = unit_vector(short_space(p), j, side_of(p));
+  const Variable unit = unit_vector_of_side(short_space(p), j, side_of(p));
   const Variable image = is_tall(p) ? s.apply("A", unit) : ops::conj(s.adjoint("A", unit));
   // No norm: the square of an element may be beyond the range of its dtype.
   const Variable row = image.astype(Long.type().dtype), size = ops::abs(row);

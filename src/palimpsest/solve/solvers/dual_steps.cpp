@@ -10,7 +10,7 @@ namespace palimpsest::proximal {
 namespace {
 
 // The parts of v along the first axis; v itself for one part.
-std::vector<Variable> parts_of(const Variable& v, std::size_t count) {
+std::vector<Variable> separate_parts(const Variable& v, std::size_t count) {
   if (count == 1) return {v};
   std::vector<Variable> parts;
   for (index_t k = 0; k < static_cast<index_t>(count); ++k) parts.push_back(v(slice(k, k + 1)));
@@ -118,8 +118,9 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
                    const Variable& distance, const Variable& sigma, DualResidual& residual) {
   const Space& space = u.space;
   const std::size_t count = u.parts.size();
-  const std::vector<Variable> images = parts_of(image, count);
-  const std::vector<Variable> distances = distance == image ? images : parts_of(distance, count);
+  const std::vector<Variable> images = separate_parts(image, count);
+  const std::vector<Variable> distances =
+      distance == image ? images : separate_parts(distance, count);
   const Variable step = space.spread(sigma).astype(space.type().dtype);
   std::vector<Variable> leaves = images, aheads, arrays, normed;
   for (std::size_t k = 0; k < count; ++k) {

@@ -29,7 +29,7 @@ void declare_gmres(const Problem& p, StateList& state) {
 
 Variable first_row() { return constant(Tensor::scalar(index_t{0})); }
 
-Variable unit_vector(const Problem& p, const Variable& at) {
+Variable unit_vector_at(const Problem& p, const Variable& at) {
   return basis::unit_vector(p, at, restart_of(p) + 1, p.x().type().dtype);
 }
 
@@ -41,7 +41,7 @@ Basis first_basis(const Problem& p, Scope& s, const Variable& r) {
   const Space& X = p.x();
   const Variable beta = ops::sqrt(X.norm2(r));
   const Variable v = r * X.spread(value_if(ops::gt(beta, 0.0), ops::reciprocal(beta)));
-  return {v, ops::zeros_like(s["H"]), ops::zeros_like(s["null"]) + unit_vector(p, first_row()),
+  return {v, ops::zeros_like(s["H"]), ops::zeros_like(s["null"]) + unit_vector_at(p, first_row()),
           beta};
 }
 
@@ -69,7 +69,7 @@ basis::Orthogonal against_first(const Problem& p, const Variable& v, const Varia
   const Space& X = p.x();
   const Variable once = X.dot(v, w), rest = ops::fma(X.spread(-once), v, w);
   const Variable again = X.dot(v, rest);
-  return {ops::fma(X.spread(-again), v, rest), unit_vector(p, first_row()) * (once + again)};
+  return {ops::fma(X.spread(-again), v, rest), unit_vector_at(p, first_row()) * (once + again)};
 }
 
 // Variant 1 starts anew: x becomes the solution so far, and its residual the first vector.
@@ -107,7 +107,7 @@ void step_gmres(const Problem& p, Scope& s, int variant) {
   const Variable V = is_anew ? set_row(s["V"], j, v) : s["V"];
   s.set_as_is("V", set_row(V, j + 1, unit));
   if (is_anew) s.set("x", x);
-  const Variable at_next = unit_vector(p, j + 1);
+  const Variable at_next = unit_vector_at(p, j + 1);
   const Variable dot = (ops::conj(basis.null) * column).sum({0});
   const Variable entry = ops::conj(-dot * value_if(ops::gt(below, 0.0), ops::reciprocal(below)));
   const Variable null = basis.null + at_next * entry;

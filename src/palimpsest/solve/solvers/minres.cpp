@@ -25,7 +25,7 @@ void declare_minres(const Problem& p, StateList& state) {
   state.add("cs", p.numbers(), -1.0);
 }
 
-Variable preconditioned(const Problem& p, Scope& s, const Variable& r) {
+Variable preconditioned_by(const Problem& p, Scope& s, const Variable& r) {
   return p.has_op("M") ? s.apply("M", r) : r;
 }
 
@@ -37,8 +37,8 @@ Variable length(const Problem& p, const Variable& r, const Variable& y) {
 void set_up_minres(const Problem& p, Scope& s) {
   const Variable b = s["r2"];
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
-  const Variable y = preconditioned(p, s, r);
-  const Variable bb = p.has_op("M") && p.has_x0() ? length(p, b, preconditioned(p, s, b))
+  const Variable y = preconditioned_by(p, s, r);
+  const Variable bb = p.has_op("M") && p.has_x0() ? length(p, b, preconditioned_by(p, s, b))
                                                   : length(p, b, p.has_x0() ? b : y);
   const Variable square = p.has_x0() ? length(p, r, y) : bb;
   const Variable beta = ops::sqrt(ops::maximum(square, 0.0));
@@ -60,7 +60,7 @@ void step_minres(const Problem& p, Scope& s, int) {
   const Variable alpha = X.real_dot(v, image);
   s.guard(alpha);
   const Variable r = ops::fma(X.spread(-ratio(alpha, beta)), r2, image);
-  const Variable next_y = preconditioned(p, s, r);
+  const Variable next_y = preconditioned_by(p, s, r);
   const Variable square = length(p, r, next_y);
   s.guard(square);
   const Variable next = ops::sqrt(ops::maximum(square, 0.0));

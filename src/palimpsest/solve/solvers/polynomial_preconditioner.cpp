@@ -27,7 +27,7 @@ struct Polynomial {
 };
 
 // Coefficients, in powers of t, of Legendre's or Chebyshev's polynomials of degree 0 .. n.
-std::vector<std::vector<double>> orthogonal(std::size_t n, bool is_legendre) {
+std::vector<std::vector<double>> orthogonal_polynomials(std::size_t n, bool is_legendre) {
   std::vector<std::vector<double>> list{{1.0}, {0.0, 1.0}};
   for (std::size_t k = 1; k < n; ++k) {
     const auto at = static_cast<double>(k);
@@ -48,7 +48,7 @@ double value_at(const std::vector<double>& c, double t) { return Polynomial{0, 1
 // maximum is a single orthogonal polynomial.
 std::vector<double> residual_polynomial(std::size_t n, double origin, PolynomialNorm norm) {
   const bool is_l2 = norm == PolynomialNorm::l2;
-  const auto basis = orthogonal(n, is_l2);
+  const auto basis = orthogonal_polynomials(n, is_l2);
   std::vector<double> r(n + 1, 0.0);
   double at_origin = 0;
   for (std::size_t k = is_l2 ? 0 : n; k <= n; ++k) {

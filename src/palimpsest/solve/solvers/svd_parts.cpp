@@ -10,7 +10,7 @@ namespace palimpsest::svd_parts {
 namespace {
 
 // The size of one element of the batch.
-index_t size_of(const Problem& p, const Space& space) {
+index_t size_of_space(const Problem& p, const Space& space) {
   // The size of other processes' parts of a vector is unknown.
   if (space.is_in_parts()) return std::numeric_limits<index_t>::max();
   const index_t batch = element_count(p.x().number_type().shape);
@@ -19,8 +19,8 @@ index_t size_of(const Problem& p, const Space& space) {
 
 }  // namespace
 
-index_t rows_of(const Problem& p) { return size_of(p, p.b()); }
-index_t columns_of(const Problem& p) { return size_of(p, p.x()); }
+index_t rows_of(const Problem& p) { return size_of_space(p, p.b()); }
+index_t columns_of(const Problem& p) { return size_of_space(p, p.x()); }
 
 index_t side_of(const Problem& p) { return std::min(rows_of(p), columns_of(p)); }
 index_t vectors_of(const Problem& p) {
@@ -56,7 +56,8 @@ Variable packed(const Problem& p, const Variable& u, const Variable& s, const Va
 
 namespace {
 
-Variable unit(const Space& X, const Variable& v, const Variable& length, const Variable& is_new) {
+Variable unit_or_zero(const Space& X, const Variable& v, const Variable& length,
+                      const Variable& is_new) {
   return v * X.spread(krylov::value_if(is_new, ops::reciprocal(length)));
 }
 
@@ -74,13 +75,13 @@ Next next_vector(const Space& X, const Variable& vectors, const Variable& counts
                  const Variable& candidate, const Variable& length, const Variable& least,
                  const Variable& key) {
   const Variable is_new = ops::gt(length, least);
-  const Variable v = unit(X, candidate, length, is_new);
+  const Variable v = unit_or_zero(X, candidate, length, is_new);
   const TensorType& type = X.type();
   const Variable drawn = ops::random_normal(key, type.shape, type.dtype);
   const Variable other = basis::orthogonal(X, vectors, counts, drawn).next;
   const Variable other_length = ops::sqrt(X.norm2(other));
   const Variable there = ops::logical_and(ops::logical_not(is_new), ops::gt(other_length, 1e-3));
-  const Variable filled = v + unit(X, other, other_length, there);
+  const Variable filled = v + unit_or_zero(X, other, other_length, there);
   return {ops::ifelse(ops::all_of(is_new), v, filled), krylov::value_if(is_new, length)};
 }
 

@@ -49,7 +49,7 @@ std::optional<Made> filter_of(const FunctionGraph& graph, const Variable& v, con
   return made;
 }
 
-int fuse_into(FunctionGraph& graph, const Apply& node) {
+int fuse_filter_into(FunctionGraph& graph, const Apply& node) {
   const auto* const step = op_of<ops::ElementwiseSums>(node);
   if (step == nullptr || step->is_in_place()) return 0;
   std::vector<FilteredInput> filtered = step->filtered();
@@ -89,7 +89,7 @@ int fuse_into(FunctionGraph& graph, const Apply& node) {
 RewriteResult fuse_filters(FunctionGraph& graph, const RewriteHints&) {
   int fused = 0;
   for (const Apply& node : graph.toposort()) {
-    if (graph.contains(node)) fused += fuse_into(graph, node);
+    if (graph.contains(node)) fused += fuse_filter_into(graph, node);
   }
   return fused;
 }

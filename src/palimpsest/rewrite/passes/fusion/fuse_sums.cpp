@@ -8,13 +8,13 @@ namespace palimpsest {
 namespace {
 
 constexpr index_t kFewElements = 64;
-constexpr int kMostRegisters = 32;
-constexpr std::size_t kMostUses = 16;
+constexpr int kMostSumRegisters = 32;
+constexpr std::size_t kMostSumUses = 16;
 
 using Kind = SumOfOutputs::Kind;
 
 // An elementwise step with sums, on its way from the nodes that it replaces.
-struct Step {
+struct SumStep {
   ElementwiseProgram program;  // without outputs
   std::vector<Variable> inputs;
   std::vector<int> registers;  // of the inputs
@@ -43,9 +43,9 @@ struct Step {
 bool is_all_of(const Axes& axes, const Variable& x) { return axes.size() == x.rank(); }
 
 // x summed up by itself: the step that a reduction is.
-std::optional<Step> step_of_sum(const Apply& node) {
+std::optional<SumStep> step_of_sum(const Apply& node) {
   if (node.output_count() != 1 || node.input_count() == 0) return {};
-  Step step;
+  SumStep step;
   const auto sum = [&](Kind kind, int a, int b) {
     step.sums.push_back({node.output(0), kind, a, b});
     step.shape = node.input(0).type().shape;
@@ -90,7 +90,7 @@ bool has_few_elements(const Extents& shape) {
 }
 
 // The step that an elementwise node is, with sums or without; nothing for other nodes.
-std::optional<Step> step_of_arrays(const Apply& node) {
+std::optional<SumStep> step_of_arrays(const Apply& node) {
   const ElementwiseProgram* program = nullptr;
   std::vector<SumOfOutputs> sums;
   std::size_t n_arrays = node.output_count();
@@ -105,7 +105,7 @@ std::optional<Step> step_of_arrays(const Apply& node) {
   } else {
     return {};
   }
-  Step step;
+  SumStep step;
   std::vector<int> operands;
   for (const Variable& v : node.inputs()) operands.push_back(step.read(v));
   const std::vector<int> made = step.program.append(*program, operands);
@@ -137,7 +137,7 @@ class SumFusion {
     int fused = 0;
     for (const Apply& node : graph_.toposort()) {
       if (!graph_.contains(node)) continue;
-      std::optional<Step> step = step_of_sum(node);
+      std::optional<SumStep> step = step_of_sum(node);
       if (!step || has_few_elements(step->shape)) continue;
       fused += spread(node, std::move(*step));
     }
@@ -146,12 +146,12 @@ class SumFusion {
 
  private:
   // Joins the node with one neighbour after the other.
-  int spread(Apply node, Step step) {
+  int spread(Apply node, SumStep step) {
     int joined = 0;
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (const Apply& other : neighbours(node)) {
-        const std::optional<Step> next = step_of_arrays(other);
+        const std::optional<SumStep> next = step_of_arrays(other);
         if (!next || !(next->shape == step.shape)) continue;
         const Apply with = join(node, step, other, *next);
         if (!with.defined()) continue;
@@ -176,7 +176,7 @@ class SumFusion {
       if (v.owner().defined() && graph_.contains(v.owner())) add(v.owner());
     }
     const auto add_readers = [&](const Variable& v) {
-      if (v.rank() == 0 || graph_.use_count(v) > kMostUses) return;
+      if (v.rank() == 0 || graph_.use_count(v) > kMostSumUses) return;
       for (const Use& use : graph_.uses(v)) {
         if (use.node.defined()) add(use.node);
       }
@@ -188,7 +188,7 @@ class SumFusion {
 
   // True if nothing but these two nodes reads the value.
   bool is_between(const Variable& v, const Apply& a, const Apply& b) const {
-    if (graph_.is_output(v) || v.is_indestructible() || graph_.use_count(v) > kMostUses) {
+    if (graph_.is_output(v) || v.is_indestructible() || graph_.use_count(v) > kMostSumUses) {
       return false;
     }
     const std::vector<Use> uses = graph_.uses(v);
@@ -198,29 +198,29 @@ class SumFusion {
 
   // One step for both; undefined if there is none. Arrays of only one of them may stay, so that
   // none lives longer than before.
-  Apply join(const Apply& node, const Step& step, const Apply& other, const Step& next) {
+  Apply join(const Apply& node, const SumStep& step, const Apply& other, const SumStep& next) {
     const auto reads = [](const Apply& reader, const Apply& maker) {
       return std::any_of(reader.inputs().begin(), reader.inputs().end(),
                          [&](const Variable& v) { return v.owner() == maker; });
     };
     const bool other_is_first = reads(node, other);
-    const Step &first = other_is_first ? next : step, &second = other_is_first ? step : next;
-    if (first.program.n_registers() + second.program.n_registers() > kMostRegisters) return {};
-    Step made;
+    const SumStep &first = other_is_first ? next : step, &second = other_is_first ? step : next;
+    if (first.program.n_registers() + second.program.n_registers() > kMostSumRegisters) return {};
+    SumStep made;
     made.shape = step.shape;
     std::vector<std::pair<Variable, int>> known;  // results of the first step
     append(made, first, known);
-    for (const Step::Array& array : made.arrays) known.emplace_back(array.old, array.made);
+    for (const SumStep::Array& array : made.arrays) known.emplace_back(array.old, array.made);
     append(made, second, known);
-    for (const Step::Array& array : first.arrays) {
+    for (const SumStep::Array& array : first.arrays) {
       if (gathers_terms(first, second, array.old)) return {};
     }
     std::erase_if(made.arrays,
-                  [&](const Step::Array& array) { return is_between(array.old, node, other); });
-    const auto of = [&](const Step& part) {
-      return std::any_of(part.arrays.begin(), part.arrays.end(), [&](const Step::Array& array) {
+                  [&](const SumStep::Array& array) { return is_between(array.old, node, other); });
+    const auto of = [&](const SumStep& part) {
+      return std::any_of(part.arrays.begin(), part.arrays.end(), [&](const SumStep::Array& array) {
         return std::any_of(made.arrays.begin(), made.arrays.end(),
-                           [&](const Step::Array& kept) { return kept.old == array.old; });
+                           [&](const SumStep::Array& kept) { return kept.old == array.old; });
       });
     };
     if (of(step) && of(next)) return {};
@@ -229,12 +229,12 @@ class SumFusion {
 
   // Arrays that are added up one after the other are in memory two at a time; in one pass, all of
   // them would be.
-  static bool gathers_terms(const Step& first, const Step& second, const Variable& v) {
+  static bool gathers_terms(const SumStep& first, const SumStep& second, const Variable& v) {
     const auto computed = std::count_if(first.inputs.begin(), first.inputs.end(),
                                         [](const Variable& input) { return is_computed(input); });
     const auto it = std::find(second.inputs.begin(), second.inputs.end(), v);
     const auto array = std::find_if(first.arrays.begin(), first.arrays.end(),
-                                    [&](const Step::Array& a) { return a.old == v; });
+                                    [&](const SumStep::Array& a) { return a.old == v; });
     if (computed < 2 || it == second.inputs.end() || array == first.arrays.end()) return false;
     const int read = second.registers[static_cast<std::size_t>(it - second.inputs.begin())];
     const auto is_sum = [](const ElementwiseProgram& program, auto&& is_wanted) {
@@ -247,7 +247,7 @@ class SumFusion {
                   [&](const auto& i) { return i.sources[0] == read || i.sources[1] == read; });
   }
 
-  static void append(Step& made, const Step& part,
+  static void append(SumStep& made, const SumStep& part,
                      const std::vector<std::pair<Variable, int>>& known) {
     std::vector<int> operands;
     for (const Variable& v : part.inputs) {
@@ -257,25 +257,26 @@ class SumFusion {
     }
     // All registers of the part, by their numbers there.
     ElementwiseProgram all = part.program;
-    for (const Step::Array& array : part.arrays) all.output(array.made);
-    for (const Step::Sum& sum : part.sums) {
+    for (const SumStep::Array& array : part.arrays) all.output(array.made);
+    for (const SumStep::Sum& sum : part.sums) {
       all.output(sum.a);
       all.output(sum.b);
     }
     const std::vector<int> registers = made.program.append(all, operands);
     std::size_t k = 0;
-    for (const Step::Array& array : part.arrays) made.arrays.push_back({array.old, registers[k++]});
-    for (const Step::Sum& sum : part.sums) {
+    for (const SumStep::Array& array : part.arrays)
+      made.arrays.push_back({array.old, registers[k++]});
+    for (const SumStep::Sum& sum : part.sums) {
       made.sums.push_back({sum.old, sum.kind, registers[k], registers[k + 1]});
       k += 2;
     }
   }
 
-  Apply put(const Step& made, const Apply& a, const Apply& b) {
+  Apply put(const SumStep& made, const Apply& a, const Apply& b) {
     ElementwiseProgram program = made.program;
-    for (const Step::Array& array : made.arrays) program.output(array.made);
+    for (const SumStep::Array& array : made.arrays) program.output(array.made);
     std::vector<int> outputs;
-    for (const Step::Array& array : made.arrays) outputs.push_back(array.made);
+    for (const SumStep::Array& array : made.arrays) outputs.push_back(array.made);
     const auto position = [&](int r) {
       const auto it = std::find(outputs.begin(), outputs.end(), r);
       if (it != outputs.end()) return static_cast<int>(it - outputs.begin());
@@ -284,7 +285,7 @@ class SumFusion {
       return static_cast<int>(outputs.size()) - 1;
     };
     std::vector<SumOfOutputs> sums;
-    for (const Step::Sum& sum : made.sums) {
+    for (const SumStep::Sum& sum : made.sums) {
       if (outputs.size() + 2 > ElementwiseProgram::kMaxOutputs) return {};
       const int pa = position(sum.a);
       const bool is_product = sum.kind >= Kind::product;
@@ -302,8 +303,8 @@ class SumFusion {
       return v.type() == old.type();
     };
     bool fits = true;
-    for (const Step::Array& array : made.arrays) fits = replace(array.old) && fits;
-    for (const Step::Sum& sum : made.sums) fits = replace(sum.old) && fits;
+    for (const SumStep::Array& array : made.arrays) fits = replace(array.old) && fits;
+    for (const SumStep::Sum& sum : made.sums) fits = replace(sum.old) && fits;
     if (!fits) return {};
     const Origin* const origin = origin_of(a);
     pass_origin(origin && origin->limit ? a : b, with);

@@ -28,7 +28,7 @@ bool is_broadcast(const TensorType& from, const TensorType& to) {
   return false;
 }
 
-bool is_sum(const ElementwiseProgram& program) {
+bool is_sum_program(const ElementwiseProgram& program) {
   const int result = program.outputs()[0];
   return std::any_of(program.instructions().begin(), program.instructions().end(),
                      [&](const ElementwiseProgram::Instruction& i) {
@@ -147,7 +147,7 @@ class Fusion {
   // Arrays that are added up one after the other are in memory two at a time; in one pass, all of
   // them would be. So a sum of computed arrays takes no part in a longer one.
   bool would_gather_terms(const Apply& reader, const Apply& producer) const {
-    if (!is_sum(program_of(reader)) || !is_sum(program_of(producer))) return false;
+    if (!is_sum_program(program_of(reader)) || !is_sum_program(program_of(producer))) return false;
     int computed = 0;
     for (const Variable& v : inputs_of(producer)) computed += is_computed(v) ? 1 : 0;
     return computed > 1;

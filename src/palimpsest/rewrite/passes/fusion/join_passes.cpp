@@ -97,7 +97,7 @@ std::shared_ptr<const ElementwiseSums> without_handed(const ElementwiseSums& ste
 
 // The inputs of both steps without those that are handed on; nothing if the second one reads an
 // array of the first one as it is.
-std::optional<std::vector<Variable>> inputs_of(const Links& links, const Apply& second) {
+std::optional<std::vector<Variable>> inputs_of_joined(const Links& links, const Apply& second) {
   std::vector<Variable> inputs(links.first.inputs().begin(), links.first.inputs().end());
   for (std::size_t i = 0; i < second.input_count(); ++i) {
     const bool is_link =
@@ -144,7 +144,7 @@ int join_into(FunctionGraph& graph, const Apply& second) {
   if (step == nullptr || step->is_in_place() || step->filtered().empty()) return 0;
   Links links = links_of(graph, second, *step);
   if (!links.first.defined()) return 0;
-  const auto inputs = inputs_of(links, second);
+  const auto inputs = inputs_of_joined(links, second);
   if (!inputs) return 0;
   std::vector<int> order;
   const auto one = without_handed(*op_of<ElementwiseSums>(links.first), links.handed, order);
