@@ -67,7 +67,7 @@ void doctor(const DoctorOptions& options) {
       {"compiler", kCompiler},
       {"threads", std::to_string(libraries.threads) + " of " +
                       std::to_string(std::thread::hardware_concurrency())},
-      {"SIMD target", built_for() + "; FFT and BLAS choose at run time"},
+      {"SIMD target", fmt::format("{}; FFT and BLAS choose at run time", built_for())},
       {"processor has", listed(processor_has())},
       {"FFT", libraries.fft},
       {"BLAS", libraries.blas},
