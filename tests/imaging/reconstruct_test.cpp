@@ -336,6 +336,19 @@ TEST(Reconstruct, PocsProjectsOntoDataMapsAndConstraintByTurns) {
   EXPECT_LT(difference(found.image, x), 1e-5);
 }
 
+TEST(Reconstruct, DataThatDoNotFitMapsAndMaskAreRefused) {
+  const Head head;
+  const Tensor mask = measured_points(head.kspace);
+  const Tensor c = head.kspace;
+  for (const Tensor& kspace :
+       {c.narrow(0, 0, 2), Tensor::zeros({9, kRows, kColumns}, DType::complex64),
+        c.narrow(2, 0, kColumns / 2),
+        Tensor::zeros({c.shape(0), 2 * kRows, kColumns}, c.dtype())}) {
+    expect_error<ShapeError>([&] { reconstruct(kspace, head.maps, {.mask = mask}); },
+                             "[reconstruct] k-space: got the shape");
+  }
+}
+
 TEST(Reconstruct, APhaseIsAsGoodAsMapsThatHaveIt) {
   const Head head;
   Tensor phase = Tensor::empty({kRows, kColumns}, DType::float32);

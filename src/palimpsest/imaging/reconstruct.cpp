@@ -5,6 +5,7 @@
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
@@ -160,13 +161,19 @@ ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOpt
     const NamedLinop A = sense_model(maps, data.sampling);
     how.norm2 = operator_norm2(A, {DType::complex64, item.image_shape(), {}}).value;
   }
-  const index_t budget = options.budget_bytes.value_or(std::numeric_limits<index_t>::max());
+  const index_t budget = options.budget_bytes.value_or(kNoLimit);
   return {item, how, {budget, budget}};
 }
 
 // Weights of a mask that is not 0 or 1 count in the data and, squared, in the normal operator. Data
 // that are 0 wherever the mask is, as those that are read from files, are not copied.
 Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item) {
+  if (kspace.shape() != item.kspace_shape()) {
+    throw ShapeError(
+        fmt::format("[reconstruct] k-space: got the shape {}, expected {} as in maps "
+                    "and mask",
+                    to_string(kspace.shape()), to_string(item.kspace_shape())));
+  }
   Tensor result = kspace.contiguous();
   const index_t frames = std::max<index_t>(item.frames, 1), points = weights.numel() / frames;
   const index_t planes = frames * item.n_coils;

@@ -36,14 +36,12 @@ NamedLinop hessian(const Objective& f) {
   return N;
 }
 
-constexpr index_t kUnlimited = std::numeric_limits<index_t>::max();
-
 }  // namespace
 
 RightHandSide::RightHandSide(const Objective& f, const TensorType& b, std::optional<index_t> budget)
     : adjoint_(f.W ? Chain(*f.W, f.A.H()) : f.A.H()), data_(b), is_limited_(budget.has_value()) {
   const ConfigScope scope(in_one_lane());
-  split_ = split_to_budget(adjoint_, b, budget.value_or(kUnlimited));
+  split_ = split_to_budget(adjoint_, b, budget.value_or(kNoLimit));
   type_ = adjoint_(make_input(b, "b")).type();
   for (const Quadratic& q : f.quadratics) {
     if (!q.c || q.lambda == 0) continue;
@@ -215,7 +213,7 @@ SolvePlan plan_minimize(const Objective& objective, const TensorType& b,
 
 index_t smallest_minimize_budget(const Objective& objective, const TensorType& b,
                                  const MinimizeOptions& options) {
-  const ConfigScope scope({.budget = kUnlimited});
+  const ConfigScope scope({.budget = kNoLimit});
   MinimizeOptions unlimited = options;
   unlimited.budget_bytes.reset();
   const Chosen run = chosen(objective, b, unlimited);

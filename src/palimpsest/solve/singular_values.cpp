@@ -3,6 +3,7 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/svd.hpp"
@@ -66,7 +67,7 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   const SolverType& type = *find_solver("dense_svd");
   if (made.options.budget_bytes) {
     SolveOptions uncut = dense;
-    uncut.budget_bytes = std::numeric_limits<index_t>::max();
+    uncut.budget_bytes = kNoLimit;
     if (plan_solve(type, made.problem, uncut).total_bytes() > *made.options.budget_bytes) {
       return made;
     }

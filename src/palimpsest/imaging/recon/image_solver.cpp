@@ -53,8 +53,6 @@ Tensor scalar_tensor(double value) {
   return t;
 }
 
-constexpr index_t kNoLimit = std::numeric_limits<index_t>::max();
-
 // Steps side by side need memory of their own, and mapped files are read a step at a time.
 ConfigOverrides one_by_one(index_t budget) {
   ConfigOverrides overrides = config_of_budget(budget);

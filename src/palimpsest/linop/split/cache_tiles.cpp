@@ -2,7 +2,6 @@
 #include "palimpsest/linop/split/cache_tiles.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -20,7 +19,6 @@ namespace palimpsest {
 namespace {
 
 constexpr std::string_view kTag = "cache_tiles";
-constexpr index_t kNoLimit = std::numeric_limits<index_t>::max();
 
 // Largest number of tiles. Each costs its compilation once, and the calls of its steps.
 constexpr index_t kMostTilesInCache = 64;

@@ -3,6 +3,7 @@
 // operators, solvers and functions that apply operators all get them.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "palimpsest/base/config.hpp"
@@ -28,9 +29,11 @@ std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorT
 void set_tile_caches(index_t core_bytes, index_t last_bytes);
 /// Configuration that builds graphs without these tiles.
 ConfigOverrides without_cache_tiles();
-/// Configuration of what is planned within a budget, or with one that is no limit, the largest
-/// index_t: functions read mapped files a step at a time and run in one lane, which has the lowest
-/// peak. They have no limit of their own: tiles meet the budget, and without a limit stay in cache.
+/// Budget that is no limit.
+inline constexpr index_t kNoLimit = std::numeric_limits<index_t>::max();
+/// Configuration of what is planned within a budget, or with kNoLimit: functions read mapped files
+/// a step at a time and run in one lane, which has the lowest peak. They have no limit of their
+/// own: tiles meet the budget, and without a limit stay in cache.
 ConfigOverrides config_of_budget(index_t bytes);
 
 }  // namespace palimpsest

@@ -71,7 +71,7 @@ class WithoutBudget {
   WithoutBudget() {
     if (!config().budget) return;
     ConfigOverrides overrides = without_cache_tiles();
-    overrides.budget = std::numeric_limits<index_t>::max();
+    overrides.budget = kNoLimit;
     scope_.emplace(overrides);
   }
 

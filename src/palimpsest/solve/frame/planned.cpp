@@ -151,7 +151,7 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
   std::optional<ConfigScope> scope;
   if (budget) scope.emplace(config_of_budget(*budget));
   // A budget that is no limit cuts nothing: operators keep their data.
-  if (!budget || *budget == config().budget) {
+  if (!budget || *budget == kNoLimit) {
     const std::vector<NamedLinop> whole = operators_of(problem);
     return *compiled_solve(type, std::move(problem), whole);
   }
