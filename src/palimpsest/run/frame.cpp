@@ -361,48 +361,39 @@ void Frame::run_steps(std::span<double> seconds) const {
   }
 }
 
-// Blocks run side by side, each on one thread. The time of all is shared out by the
-// times of the steps on their threads.
+// Blocks run side by side, each on one thread. The time of all is shared out by the times of the
+// steps on their threads.
 void Frame::run_blocks(const StepBlocks& group, std::span<double> seconds) const {
   using Clock = std::chrono::steady_clock;
-  const std::shared_ptr<const Config> config = shared_config();
-  const auto run_all = [&](index_t begin, index_t end, const auto& run_one) {
-    const ConfigScope scope(config);
-    run_with_threads(1, [&] {
-      for (index_t block = begin; block < end; ++block) {
-        const index_t first = block * group.rows / group.blocks;
-        const index_t next = (block + 1) * group.rows / group.blocks;
-        for (int i = group.first; i <= group.last; ++i) {
-          run_one(i, [&] { steps_[at(i)].run_rows(first, next - first, group.rows); });
-        }
-      }
-    });
-  };
-  if (seconds.empty()) {
-    parallel_ranges(group.blocks, 1, [&](index_t begin, index_t end) {
-      run_all(begin, end, [](int, const auto& run) { run(); });
-    });
-    return;
-  }
-  std::vector<double> spent(at(group.last - group.first) + 1);
-  Mutex mutex;
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
+  const std::shared_ptr<const Config> config = shared_config();
+  std::vector<double> spent(seconds.empty() ? 0 : at(group.last - group.first) + 1);
+  Mutex mutex;
+  const auto run_step_of = [&](index_t block, int step) {
+    const index_t first = block * group.rows / group.blocks;
+    const index_t next = (block + 1) * group.rows / group.blocks;
+    const Clock::time_point start = spent.empty() ? Clock::time_point() : Clock::now();
+    steps_[at(step)].run_rows(first, next - first, group.rows);
+    if (spent.empty()) return;
+    const double time = since(start);
+    const std::lock_guard guard(mutex);
+    spent[at(step - group.first)] += time;
+  };
   const Clock::time_point start = Clock::now();
   parallel_ranges(group.blocks, 1, [&](index_t begin, index_t end) {
-    run_all(begin, end, [&](int i, const auto& run) {
-      const Clock::time_point step_start = Clock::now();
-      run();
-      const double time = since(step_start);
-      const std::lock_guard guard(mutex);
-      spent[at(i - group.first)] += time;
+    const ConfigScope scope(config);
+    run_with_threads(1, [&] {
+      for (index_t block = begin; block < end; ++block) {
+        for (int i = group.first; i <= group.last; ++i) run_step_of(block, i);
+      }
     });
   });
-  const double share = since(start) / std::accumulate(spent.begin(), spent.end(), 0.0);
-  for (int i = group.first; i <= group.last; ++i) {
-    seconds[at(i)] += spent[at(i - group.first)] * share;
-  }
+  const double sum = std::accumulate(spent.begin(), spent.end(), 0.0);
+  if (!(sum > 0)) return;
+  const double share = since(start) / sum;
+  for (std::size_t i = 0; i < spent.size(); ++i) seconds[at(group.first) + i] += spent[i] * share;
 }
 
 void Frame::finish_after(Failure failure, std::span<double> seconds) const {
