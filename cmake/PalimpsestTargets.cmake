@@ -23,15 +23,21 @@ target_include_directories(palimpsest_options INTERFACE ${palimpsest_generated})
 # Precompiled headers are shared by targets with the same macros, including those of fmt.
 target_compile_definitions(palimpsest_options INTERFACE
   $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
-target_compile_options(palimpsest_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
-  -Woverloaded-virtual -ffp-contract=off)
+# Warnings take a twentieth of the time of a build.
+if(PALIMPSEST_WERROR)
+  target_compile_options(palimpsest_options INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
+    -Woverloaded-virtual)
+else()
+  target_compile_options(palimpsest_options INTERFACE -w)
+endif()
+target_compile_options(palimpsest_options INTERFACE -ffp-contract=off)
 # GCC 12 reports false overlaps and overruns in concatenations of std::string (its bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(palimpsest_options INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
 endif()
-# Warnings about names of one file in another one.
 if(PALIMPSEST_UNITY)
+  # Warnings about names of one file in another one.
   target_compile_options(palimpsest_options INTERFACE -Wno-shadow -Wno-subobject-linkage)
   # Units are large: collecting garbage only above 1 GB, which no unit reaches, saves a tenth of
   # their time.
@@ -145,26 +151,35 @@ function(palimpsest_included_types file result)
   set(${result} "${types}" PARENT_SCOPE)
 endfunction()
 
-set(PALIMPSEST_UNITY_BYTES 172000)
+set(PALIMPSEST_UNITY_BYTES 260000)
 
 # Compiles the sources of a target in units of several, so that headers are parsed and templates
 # instantiated once per unit. Two sources go to different units if one calls a function that the
 # other defines for itself or uses another such name, or if one defines a type with the name of a
-# type in a header of the other: so no name changes its meaning. Sources of other folders and of
-# several targets stay alone.
+# type in a header of the other: so no name changes its meaning. Sources of other folders, of
+# several targets and those that are compiled once per instruction set stay alone.
 function(palimpsest_unity target)
   if(NOT PALIMPSEST_UNITY)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  # Units of about one size, so that none is still compiled when all others are ready.
+  set(total 0)
+  foreach(source ${sources})
+    file(SIZE ${source} bytes)
+    math(EXPR total "${total} + ${bytes}")
+  endforeach()
+  math(EXPR units "(${total} - 1) / ${PALIMPSEST_UNITY_BYTES} + 1")
+  math(EXPR most "${total} / ${units} * 11 / 10")
   set(count 0)
   foreach(source ${sources})
     cmake_path(ABSOLUTE_PATH source)
     cmake_path(IS_PREFIX CMAKE_CURRENT_SOURCE_DIR ${source} is_here)
     get_source_file_property(is_shared ${source} UNITY_GROUP)
     palimpsest_own_names(${source} functions others)
-    if(is_shared OR NOT is_here)
+    file(STRINGS ${source} per_target REGEX "^#define HWY_TARGET_INCLUDE")
+    if(is_shared OR NOT is_here OR per_target)
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
       continue()
     endif()
@@ -177,7 +192,7 @@ function(palimpsest_unity target)
     set(unit 0)
     while(unit LESS count)
       math(EXPR sum "${bytes_${unit}} + ${bytes}")
-      if(sum LESS PALIMPSEST_UNITY_BYTES)
+      if(sum LESS most)
         palimpsest_uses_any("${used_${unit}}" "${others}" is_used)
         palimpsest_uses_any("${used}" "${others_${unit}}" uses)
         palimpsest_uses_any("${called_${unit}}" "${functions}" is_called)
@@ -212,15 +227,14 @@ function(palimpsest_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# palimpsest_layer(NAME [ALONE] [LEVEL <number>] [USES <layers>] [LIBRARIES <targets>])
+# palimpsest_layer(NAME [LEVEL <level>] [USES <layers>] [LIBRARIES <targets>])
 #
 # One folder of src/palimpsest. A header is internal if one of its first lines starts with `//
 # Internal`; all others are installed and each must compile alone. LIBRARIES are linked privately:
-# no third-party type is public. ALONE: each unit is one source, since templates take most of the
-# time. LEVEL: optimization level in a release build, for code outside of loops over elements, which
-# gains nothing from 3.
+# no third-party type is public. LEVEL: optimization level in a release build, for code outside of
+# loops over elements, which gains nothing from 3.
 function(palimpsest_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 L "ALONE" "LEVEL" "USES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 L "" "LEVEL" "USES;LIBRARIES")
   set(target palimpsest_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "_module\\.cpp$")
@@ -248,9 +262,7 @@ function(palimpsest_layer name)
   endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:palimpsest_options> ${L_LIBRARIES})
-  if(NOT L_ALONE)
-    palimpsest_unity(${target})
-  endif()
+  palimpsest_unity(${target})
   if(L_LEVEL)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${L_LEVEL}>)
   endif()

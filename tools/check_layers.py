@@ -58,7 +58,7 @@ def declared_layers(root):
     text = re.sub(r"#.*", "", path.read_text())
     layers = {}
     for call in re.findall(r"palimpsest_layer\(([^)]*)\)", text):
-        name, *words = re.sub(r"\bALONE\b|\bLEVEL \d\b", "", call).split()
+        name, *words = re.sub(r"\bLEVEL \w\b", "", call).split()
         words = words[:words.index("LIBRARIES")] if "LIBRARIES" in words else words
         layers[name] = words[1:] if words[:1] == ["USES"] else []
     return layers

@@ -20,29 +20,6 @@ TEST(Json, WritesTheTextThatItRead) {
             "{\n  \"a\": [\n    1,\n    {}\n  ]\n}");
 }
 
-TEST(Json, KeepsTheOrderInWhichMembersWereSet) {
-  Json json = {{"z", 1}, {"a", std::vector<int>{-1, 2}}, {"empty", Json::object()}};
-  json["m"]["inner"] = true;
-  json["list"].push_back({{"text", "t"}, {"real", 0.5}});
-  json["list"].push_back(nullptr);
-  json["z"] = Json::array({"replaced", std::size_t{3}});
-  EXPECT_EQ(text_of_json(json), R"({"z":["replaced",3],"a":[-1,2],"empty":{},"m":{"inner":true},)"
-                                R"("list":[{"text":"t","real":0.5},null]})");
-  EXPECT_EQ(text_of_json(parse_json(R"({"a":1,"b":2,"a":3})")), R"({"a":3,"b":2})");
-}
-
-TEST(Json, CopiesAreIndependent) {
-  const Json original = parse_json(R"({"a":[1],"t":"x"})");
-  Json copy = original;
-  copy["a"].push_back(2);
-  copy["t"] = "y";
-  EXPECT_EQ(text_of_json(original), R"({"a":[1],"t":"x"})");
-  copy = copy["a"];  // a part of itself
-  EXPECT_EQ(text_of_json(copy), "[1,2]");
-  const Json moved = std::move(copy);
-  EXPECT_EQ(text_of_json(moved), "[1,2]");
-}
-
 TEST(Json, OtherTextsAreDiscarded) {
   for (const char* text : {"", "{", "[1,]", "{1:2}", "nul", "1 2", "1e999", "\"\xFF\""}) {
     EXPECT_TRUE(parse_json(text).is_discarded()) << text;

@@ -198,7 +198,7 @@ class FunctionReader {
     auto config = std::make_shared<Config>();
     if (!json.raw().is_object()) json.fail("is not an object");
     const std::vector<std::string> known = Config::keys();
-    for (const std::string& key : json.raw().keys()) {
+    for (const auto& [key, value] : json.raw().items()) {
       if (std::find(known.begin(), known.end(), key) == known.end())
         continue;  // of a newer library
       try {

@@ -18,7 +18,7 @@ Json number(double value) {
 }
 
 double number_of(const CheckedJson& json) {
-  if (json.raw().is_number()) return json.raw().number();
+  if (json.raw().is_number()) return json.raw().get<double>();
   const std::string& text = json.text();
   if (text == "nan") return std::nan("");
   if (text != "inf" && text != "-inf") json.fail("is not a number");

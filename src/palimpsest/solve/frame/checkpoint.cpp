@@ -122,9 +122,9 @@ void write_checkpoint(const std::string& path, const SolverType& type, const Fin
                       const Checkpoint& run, const NamedTensors& state) {
   ArchiveWriter archive(kKind);
   Json content;
-  content["solver"] = std::string(type.name);
+  content["solver"] = type.name;
   content["version"] = type.version;
-  for (const auto& [name, text] : of) content["problem"].push_back(Json::array({name, text}));
+  for (const auto& [name, text] : of) content["problem"].push_back({name, text});
   content["iteration"] = run.iteration;
   content["exponent"] = run.exponent;
   content["is_zero"] = run.is_zero;
@@ -139,13 +139,9 @@ void write_checkpoint(const std::string& path, const SolverType& type, const Fin
   }
   content["iterations"] = run.iterations;
   content["applications"] = Json::array();
-  for (const auto& [name, n] : run.applications) {
-    content["applications"].push_back(Json::array({name, n}));
-  }
+  for (const auto& [name, n] : run.applications) content["applications"].push_back({name, n});
   content["state"] = Json::array();
-  for (const auto& [name, t] : state) {
-    content["state"].push_back(Json::array({name, archive.add(t)}));
-  }
+  for (const auto& [name, t] : state) content["state"].push_back({name, archive.add(t)});
   archive.save(path, io_detail::text_of_json(content));
 }
 
