@@ -15,7 +15,7 @@ HASH_SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
 CLEAN = {
     "src/palimpsest/CMakeLists.txt":
         HASH_SPDX + "palimpsest_layer(base LIBRARIES fmt)\n"
-        "palimpsest_layer(memory ALONE LEVEL 2\n  USES base  # the errors\n  LIBRARIES fmt)\n",
+        "palimpsest_layer(memory LEVEL g\n  USES base  # the errors\n  LIBRARIES fmt)\n",
     "src/palimpsest/base/a.hpp": SPDX + "#pragma once\n#include <vector>\n",
     "src/palimpsest/base/a.cpp": SPDX + '#include "palimpsest/base/a.hpp"\n#include <fftw3.h>\n',
     "src/palimpsest/base/inner.hpp": SPDX + "// Internal.\n#pragma once\n",

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/reconstruct.hpp"
 
+#include <array>
+
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
+#include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
 
 void check_kspace_finite(const Tensor& kspace) {
+  if (std::isfinite(largest_part(kspace))) return;
   const Tensor dense = kspace.contiguous();
   const auto* v = dense.data<Sample>();
   for (index_t i = 0, end = dense.numel(); i < end; ++i) {
@@ -131,8 +138,9 @@ Tensor without_single_set(const Tensor& maps, const ImageItem& item) {
   return maps.view(item.maps_shape());
 }
 
+// `is_linear`: conjugate gradients or the adjoint, which take no steps of fixed length.
 ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Tensor& maps,
-                                     const ImageItem& item) {
+                                     const ImageItem& item, bool is_linear) {
   ImageSolverOptions result;
   result.regularizers = options.regularizers;
   result.method = options.method;
@@ -142,7 +150,7 @@ ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Te
   for (std::size_t k = 0; k < item.shape.size(); ++k) {
     four[4 - item.shape.size() + k] = item.shape[k];
   }
-  result.maps_norm2 = largest_norm2(maps.view(four));
+  if (!is_linear) result.maps_norm2 = largest_norm2(maps.view(four));
   result.has_start = options.start.has_value();
   result.cancel = options.cancel;
   result.seed = options.seed;
@@ -153,16 +161,24 @@ ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Te
 
 ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
   const ImageItem item = item_from(data, maps, options);
-  ImageSolverOptions how = options_of_solver(options, maps, item);
   const ReconstructMethod method =
       method_for(options.regularizers, item.image_dims(), options.method);
-  const bool is_stepped = method != ReconstructMethod::cg && method != ReconstructMethod::adjoint;
-  if (is_stepped && item.has_trajectory()) {
+  const bool is_linear = method == ReconstructMethod::cg || method == ReconstructMethod::adjoint;
+  ImageSolverOptions how = options_of_solver(options, maps, item, is_linear);
+  if (!is_linear && item.has_trajectory()) {
     const NamedLinop A = sense_model(maps, data.sampling);
     how.norm2 = operator_norm2(A, {DType::complex64, item.image_shape(), {}}).value;
   }
   const index_t budget = options.budget_bytes.value_or(kNoLimit);
   return {item, how, {budget, budget}};
+}
+
+// a w != a, for complex a and real w.
+ElementwiseProgram product_differs() {
+  ElementwiseProgram program;
+  const int a = program.input(DType::complex64), w = program.input(DType::float32);
+  program.output(program.apply(ScalarOp::ne, {program.apply(ScalarOp::mul, {a, w}), a}));
+  return program;
 }
 
 // Weights of a mask that is not 0 or 1 count in the data and, squared, in the normal operator. Data
@@ -180,11 +196,17 @@ Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item
   const auto weights_of = [&](index_t plane) {
     return weights.data<float>() + plane / item.n_coils * points;
   };
+  const ElementwiseProgram differs = product_differs();
+  const index_t step = 1, axis = 0;
   const auto changes = [&](index_t plane) {
-    const Sample* const v = result.data<Sample>() + plane * points;
-    const float* const w = weights_of(plane);
     bool any = false;
-    for (index_t i = 0; i < points; ++i) any |= w[i] != 1 && v[i] != Sample(0);
+    const std::array inputs{
+        ConstView{
+            result.data<Sample>() + plane * points, DType::complex64, {&points, 1}, {&step, 1}},
+        ConstView{weights_of(plane), DType::float32, {&points, 1}, {&step, 1}}};
+    run_with_threads(static_cast<int>(config().threads.value_or(0)), [&] {
+      run_fused_reduce(ReduceOp::any, differs, inputs, {&axis, 1}, {&any, DType::bool_, {}, {}});
+    });
     return any;
   };
   index_t plane = 0;

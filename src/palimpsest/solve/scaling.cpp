@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/scaling.hpp"
 
+#include <array>
+
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 
 namespace palimpsest {
@@ -8,18 +13,10 @@ namespace {
 
 // Largest parts from 2^-16 to 2^16 stay as they are.
 constexpr int kFarExponent = 16;
+// Squares of numbers from 2^-400 to 2^400 are normal numbers of float64.
+constexpr int kExponentOfSquares = 400;
 
 index_t real_parts_of(const Tensor& x) { return x.numel() * (is_complex(x.dtype()) ? 2 : 1); }
-
-// Calls f with a pointer to the real numbers of a contiguous tensor and their count.
-template <class F>
-auto visit_parts(const Tensor& x, F&& f) {
-  const Tensor dense = x.contiguous();
-  if (real_of(x.dtype()) == DType::float32) {
-    return f(static_cast<const float*>(dense.raw_data()), real_parts_of(dense));
-  }
-  return f(static_cast<const double*>(dense.raw_data()), real_parts_of(dense));
-}
 
 // Two factors whose product is 2^exponent; each of them is a normal number.
 struct Factors {
@@ -39,35 +36,40 @@ bool multiply(T* values, index_t n, const Factors& by) {
   return is_finite;
 }
 
+// Reduces f(part) over the real parts of all elements, in `dtype`.
+double reduced_parts(const Tensor& x, ReduceOp op, ScalarOp f, DType dtype) {
+  const Tensor dense = x.contiguous();
+  const index_t n = real_parts_of(dense), step = 1;
+  const ElementwiseProgram program(f, std::array{dtype});
+  double result = 0;
+  float single = 0;
+  const bool is_double = dtype == DType::float64;
+  const ConstView parts{dense.raw_data(), real_of(x.dtype()), {&n, 1}, {&step, 1}};
+  const MutableView out{is_double ? static_cast<void*>(&result) : &single, dtype, {}, {}};
+  constexpr index_t kAxis = 0;
+  run_with_threads(static_cast<int>(config().threads.value_or(0)), [&] {
+    run_fused_reduce(op, program, std::array{parts}, {&kAxis, 1}, out);
+  });
+  return is_double ? result : double{single};
+}
+
 }  // namespace
 
 double largest_part(const Tensor& x) {
-  return visit_parts(x, [](const auto* values, index_t n) {
-    double largest = 0;
-    for (index_t i = 0; i < n; ++i) {
-      const auto size = static_cast<double>(std::abs(values[i]));
-      if (!(size <= largest)) largest = size;
-      if (std::isnan(size)) break;
-    }
-    return largest;
-  });
+  if (x.numel() == 0) return 0;
+  return reduced_parts(x, ReduceOp::max, ScalarOp::abs, real_of(x.dtype()));
 }
 
-double safe_norm(const Tensor& x) {
-  const double largest = largest_part(x);
+double safe_norm(const Tensor& x, double largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return largest;
-  int exponent = 0;
-  std::frexp(largest, &exponent);
-  const Factors by(-exponent);
-  const double squares = visit_parts(x, [&](const auto* values, index_t n) {
-    double sum = 0;
-    for (index_t i = 0; i < n; ++i) {
-      const double part = static_cast<double>(values[i]) * by.first * by.second;
-      sum += part * part;
-    }
-    return sum;
-  });
-  return std::ldexp(std::sqrt(squares), exponent);
+  const int exponent = std::abs(std::ilogb(largest)) > kExponentOfSquares ? std::ilogb(largest) : 0;
+  Tensor scaled = x;
+  if (exponent != 0) {
+    scaled = x.clone();
+    multiply_by_power_of_two(scaled, -exponent);
+  }
+  return std::ldexp(
+      std::sqrt(reduced_parts(scaled, ReduceOp::sum, ScalarOp::square, DType::float64)), exponent);
 }
 
 int scale_exponent(double largest, double start, DType dtype) {

@@ -16,8 +16,8 @@ namespace palimpsest {
 /// DTypes   float32, float64, complex64, complex128; any strides
 double largest_part(const Tensor& x);
 
-/// |x|, Euclidean, without overflow or underflow on the way.
-double safe_norm(const Tensor& x);
+/// |x|, Euclidean, without overflow or underflow on the way. `largest`: its largest part.
+double safe_norm(const Tensor& x, double largest);
 
 /// The power of two by which b is multiplied: 0 unless `largest`, its largest part, is far from 1.
 /// It also keeps a start x0 in range, with the largest part `start`; 0 without one. `dtype`: of b.

@@ -301,10 +301,11 @@ void SolverProgram::make_arguments(const Tensor& b) {
 SolverProgram::Start SolverProgram::look_at(const Tensor& b, const std::optional<Tensor>& x0) {
   const Tensor dense = b.contiguous();
   // Other processes may have larger parts: sums, which all of them have alike, bound both.
-  const double largest = problem_.b().total(largest_part(dense));
+  const double own_largest = largest_part(dense);
+  const double largest = problem_.b().total(own_largest);
   const double start = x0 ? problem_.x().total(largest_part(*x0)) : 0;
   exponent_ = scale_exponent(largest, start, dense.dtype());
-  const double norm = std::ldexp(safe_norm(dense), exponent_);
+  const double norm = std::ldexp(safe_norm(dense, own_largest), exponent_);
   const bool is_whole = !problem_.b().is_in_parts();
   return {largest == 0, std::isfinite(largest),
           is_whole ? norm : std::sqrt(problem_.b().total(norm * norm))};
