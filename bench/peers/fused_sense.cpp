@@ -4,7 +4,8 @@
 //
 //   peer_fused_sense both SIDE COILS [PLANES=1] [THREADS=1]    times of both by turns
 //   peer_fused_sense ours|fused SIDE COILS [PLANES] [THREADS]  one of them, for its peak of memory
-//   peer_fused_sense files KSPACE.npy MAPS.npy IMAGE.npy ITERATIONS [THREADS]  the loop, from files
+//   peer_fused_sense files KSPACE.npy MAPS.npy IMAGE.npy ITERATIONS [THREADS]  the loop, from
+//       files; plans of FFTW are measured once and kept in fused_sense.wisdom
 //
 // Images have PLANES x SIDE x SIDE elements, even numbers; a third of the points is measured, in
 // both axes that a transform could leave out. An iteration is the difference of solves of 12 and of
@@ -279,7 +280,10 @@ int run(const std::vector<std::string>& words) {
   for (index_t i = 0; i < kspace.numel(); ++i) {
     if (kspace.data<Sample>()[i] != Sample(0)) mask.mutable_data<bool>()[i % n] = true;
   }
+  constexpr const char* kWisdom = "fused_sense.wisdom";
+  fftwf_import_wisdom_from_filename(kWisdom);
   FusedLoop loop(maps, kspace, mask, threads);
+  fftwf_export_wisdom_to_filename(kWisdom);
   write_npy(words[3], loop.solve(number(4, 10)));
   return 0;
 }

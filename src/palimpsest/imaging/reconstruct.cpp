@@ -8,17 +8,17 @@
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
-#include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
 namespace {
 
 void check_kspace_finite(const Tensor& kspace) {
-  if (std::isfinite(largest_part(kspace))) return;
+  if (all_finite(kspace.view_of())) return;
   const Tensor dense = kspace.contiguous();
   const auto* v = dense.data<Sample>();
   for (index_t i = 0, end = dense.numel(); i < end; ++i) {
@@ -221,6 +221,13 @@ Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item
   return result;
 }
 
+Tensor squares_of(const Tensor& weights) {
+  Tensor squares = weights.clone();
+  auto* w = squares.mutable_data<float>();
+  for (index_t i = 0, end = squares.numel(); i < end; ++i) w[i] *= w[i];
+  return squares;
+}
+
 void check_options(const KspaceSampling& sampling, const ReconstructOptions& options) {
   if (sampling.basis && ball_of(options.regularizers) != nullptr) {
     throw ValueError("[reg] ball: got a basis too, expected one of the two");
@@ -329,11 +336,10 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   if (!item.has_trajectory()) {
     const Tensor weights = data.sampling.mask->to(DType::float32).contiguous();
     if (sampling.mask) y = masked(kspace, weights, item);
-    Tensor squares = weights.clone();
-    auto* w = squares.mutable_data<float>();
-    // A ball is one of A x - y itself.
-    const bool is_squared = ball_of(options.regularizers) == nullptr;
-    for (index_t i = 0, end = is_squared ? squares.numel() : 0; i < end; ++i) w[i] *= w[i];
+    // A ball is one of A x - y itself. Squares of 0 and 1 are the same.
+    const bool is_squared =
+        ball_of(options.regularizers) == nullptr && data.sampling.mask->dtype() != DType::bool_;
+    const Tensor squares = is_squared ? squares_of(weights) : weights;
     solver.set_weights(item.basis
                            ? subspace_weights(*item.basis, item.shape,
                                               [&](index_t t) { return squares.select(0, t); })

@@ -3,6 +3,7 @@
 
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/npy.hpp"
 
@@ -27,34 +28,28 @@ Tensor real_part(const Tensor& data) {
   return result;
 }
 
-// Facts about the samples of an array.
-struct Samples {
-  Tensor measured;  // bool (z, y, x): where any coil has a value other than 0
-  index_t not_finite = 0;
-  Extents first_not_finite;
-};
-
+// Throws, if there are NaN or infinite values in a grid (coil, z, y, x).
 template <class T>
-void look_at(const Tensor& array, Samples& found) {
-  const Extents& n = array.shape();
-  const Strides& step = array.strides();
-  auto* measured = found.measured.mutable_data<bool>();
+void refuse_not_finite(const std::string& path, const Tensor& grid) {
+  const Extents& n = grid.shape();
+  const Strides& step = grid.strides();
+  index_t bad = 0;
+  Extents first;
   for (index_t c = 0; c < n[0]; ++c) {
-    bool* point = measured;
     for (index_t z = 0; z < n[1]; ++z) {
-      const Tensor plane = array.select(0, c).select(0, z);
+      const Tensor plane = grid.select(0, c).select(0, z);
       const auto* values = plane.template data<std::complex<T>>();
       for (index_t y = 0; y < n[2]; ++y) {
-        for (index_t x = 0; x < n[3]; ++x, ++point) {
+        for (index_t x = 0; x < n[3]; ++x) {
           const std::complex<T> v = values[y * step[2] + x * step[3]];
-          *point = *point || v != std::complex<T>(0);
           if (std::isfinite(v.real()) && std::isfinite(v.imag())) continue;
-          if (found.not_finite++ == 0) found.first_not_finite = {c, z, y, x};
+          if (bad++ == 0) first = {c, z, y, x};
         }
       }
       release_pages(plane);
     }
   }
+  throw not_finite(path, kspace_values(), bad, first);
 }
 
 }  // namespace
@@ -121,16 +116,20 @@ GridFile open_grid(const std::string& path, FileFormat format, const char* what,
 
 Tensor measured_points_of(const std::string& path, const Tensor& grid) {
   const Extents& n = grid.shape();
-  Samples found{Tensor::zeros({n[1], n[2], n[3]}, DType::bool_), 0, {}};
-  if (grid.dtype() == DType::complex64) {
-    look_at<float>(grid, found);
-  } else {
-    look_at<double>(grid, found);
+  Tensor measured = Tensor::zeros({n[1], n[2], n[3]}, DType::bool_);
+  for (index_t c = 0; c < n[0]; ++c) {
+    for (index_t z = 0; z < n[1]; ++z) {
+      const Tensor plane = grid.select(0, c).select(0, z);
+      if (!all_finite(plane.view_of())) {
+        grid.dtype() == DType::complex64 ? refuse_not_finite<float>(path, grid)
+                                         : refuse_not_finite<double>(path, grid);
+      }
+      Tensor of_plane = measured.select(0, z);
+      add_nonzero(plane.view_of(), of_plane);
+      release_pages(plane);
+    }
   }
-  if (found.not_finite > 0) {
-    throw not_finite(path, kspace_values(), found.not_finite, found.first_not_finite);
-  }
-  return found.measured;
+  return measured;
 }
 
 Extents without_single_axes(const Extents& shape) {

@@ -7,11 +7,11 @@
 #include "palimpsest/imaging/scale.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/npy.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 
 namespace palimpsest {
 namespace {
 
-constexpr index_t kEverything = std::numeric_limits<index_t>::max();
 // Planes of maps that are read together: a whole cache line of every row.
 constexpr index_t kMapsAtATime = 16;
 // Numbers that compiled programs keep, of each frame along a trajectory too.
@@ -102,7 +102,7 @@ struct ScanReconstruction::Impl::Draft {
   // Adds a stage with the largest piece that fits beside `beside` bytes, and sets `piece`.
   template <class Bytes>
   void add_in_pieces(const std::string& name, index_t beside, index_t& piece, const Bytes& bytes) {
-    const index_t limit = plan.budget.value_or(kEverything);
+    const index_t limit = plan.budget.value_or(kNoLimit);
     for (piece = kLargestPiece; piece > kSmallestPiece; piece /= 2) {
       if (beside + bytes(piece) <= limit) break;
     }
@@ -245,7 +245,7 @@ void ScanReconstruction::Impl::open_center() {
   const Tensor measured = uses_calibration()      ? scan.calibration_mask()
                           : layout.n_frames() > 1 ? scan.mean_mask(0)
                                                   : layout.mask;
-  center = calibration_area(measured, kEverything);
+  center = calibration_area(measured, kNoLimit);
   espirit_options.area = calibration_area(measured, espirit_options.calibration);
   check_center(*espirit_options.area, item, espirit_options.kernel);
 }
@@ -276,7 +276,7 @@ const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(b
     return *made;
   }
   const MemoryScope scope;
-  const ImageSolver trial(item_of(!in_files), solver_options(), {kEverything, kEverything});
+  const ImageSolver trial(item_of(!in_files), solver_options(), {kNoLimit, kNoLimit});
   made->operator_bytes = static_cast<index_t>(scope.live_bytes());
   made->making_bytes = static_cast<index_t>(scope.peak_bytes());
   made->constructing_bytes = ledger.peak_bytes();
@@ -660,8 +660,10 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
 }
 
 void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
-  const index_t limit = draft.plan.budget.value_or(kEverything);
-  const auto left_beside = [&](index_t held) { return std::max<index_t>(limit - held, 0); };
+  const index_t limit = draft.plan.budget.value_or(kNoLimit);
+  const auto left_beside = [&](index_t held) {
+    return limit == kNoLimit ? kNoLimit : std::max<index_t>(limit - held, 0);
+  };
   if (start) draft.held += ImageSolver::start_bytes(draft.item, solver_options());
   const index_t beside_solve = draft.held - draft.weights;
   if (has_operators_of_frames() || draft.item.kernels_in_file) {
@@ -765,7 +767,7 @@ void ScanReconstruction::Impl::choose() {
     }
     return;
   }
-  index_t smallest = kEverything;
+  index_t smallest = kNoLimit;
   for (const Draft& draft : drafts) smallest = std::min(smallest, smallest_of(draft));
   throw BudgetError(fmt::format(
       "[--memory] nothing fits into the budget: got {} bytes, the smallest that is found is {} "

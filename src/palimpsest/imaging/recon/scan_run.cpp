@@ -4,6 +4,7 @@
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/imaging/scale.hpp"
 
 namespace palimpsest {
@@ -11,15 +12,6 @@ namespace {
 
 // Planes of a volume below this part of its largest value are rounding errors of empty ones.
 constexpr double kEmptyPlane = 1e-6;
-
-double largest_square(const Sample* v, index_t n) {
-  double largest = 0;
-  for (index_t i = 0; i < n; ++i) {
-    const double re = double{v[i].real()}, im = double{v[i].imag()};
-    largest = std::max(largest, re * re + im * im);
-  }
-  return largest;
-}
 
 // Root of the sum of squares over the axis of the sets, in place of the first set.
 Tensor combined_sets(const Tensor& image, std::size_t axis) {
@@ -79,7 +71,9 @@ Tensor ScanReconstruction::Impl::arranged(const Tensor& grid, index_t n_frames, 
       .take(grid, place(), ledger,
             [&](index_t x, const Sample* column, index_t n) {
               double& most = largest[static_cast<std::size_t>(x)];
-              most = std::max(most, largest_square(column, n));
+              const index_t step = 1;
+              const ConstView values{column, DType::complex64, {&n, 1}, {&step, 1}};
+              most = std::max(most, largest_square(values));
             })
       .view(shape);
 }
@@ -204,7 +198,7 @@ void ScanReconstruction::Impl::check_range(const Tensor& kspace) {
   for (const double of_item : largest) square = std::max(square, of_item);
   for (index_t c = 0; !is_known && c < kspace.shape(1); ++c) {
     const Tensor coil = kspace.select(0, 0).select(0, c);
-    square = std::max(square, largest_square(coil.data<Sample>(), coil.numel()));
+    square = std::max(square, largest_square(coil.view_of()));
     release_pages(coil);
   }
   const double most = std::sqrt(square);
@@ -341,6 +335,10 @@ void ScanReconstruction::Impl::check_maps(const Tensor& given) {
   Extents first;
   for (index_t c = 0; c < given.shape(0); ++c) {
     const Tensor coil = given.select(0, c);
+    if (all_finite(coil.view_of())) {
+      release_pages(coil);
+      continue;
+    }
     const auto* values = coil.data<Sample>();
     for (index_t i = 0, end = coil.numel(); i < end; ++i) {
       if (std::isfinite(values[i].real()) && std::isfinite(values[i].imag())) continue;
@@ -360,8 +358,7 @@ void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, ind
 // -- images --------------------------------------------------------------------------------------
 
 void ScanReconstruction::Impl::check_image(const Tensor& image) const {
-  const Tensor dense = image.contiguous();
-  if (largest_square(dense.data<Sample>(), dense.numel()) > 0) return;
+  if (largest_square(image.view_of()) != 0) return;
   if (!are_quadratic(options.regularizers)) {
     throw ValueError(
         "[--reg] the image is 0 everywhere: weights are too large for it, a ball holds all of "

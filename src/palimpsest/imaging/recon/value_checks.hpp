@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: passes over all values of an array of any strides, in vectors, on the threads of the
+// config.
+#pragma once
+
+#include "palimpsest/tensor/tensor.hpp"
+
+namespace palimpsest {
+
+/// True if no value is NaN or infinite.
+///
+/// DTypes   floating and complex
+bool all_finite(const ConstView& x);
+
+/// The largest |v|^2, in double precision; NaN where there is one; 0 without values.
+///
+/// DTypes   complex64, complex128
+double largest_square(const ConstView& x);
+
+/// found |= x != 0.
+///
+/// Shapes   those of x and found are the same
+/// DTypes   found: bool
+void add_nonzero(const ConstView& x, Tensor& found);
+
+}  // namespace palimpsest
