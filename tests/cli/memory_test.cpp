@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_command.hpp"
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/byte_size.hpp"
 #include "palimpsest/cli/code_pages.hpp"
 #include "palimpsest/cli/failure.hpp"
+#include "palimpsest/imaging/scan_reconstruction.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
@@ -351,6 +353,30 @@ TEST_F(Memory, TheAdjointFitsTooAndIsThatOfThePlanes) {
   const Json report = recon("less.npy", whole / 2, {"--method", "adjoint"});
   EXPECT_LE(report.at("announced_peak_bytes").get<index_t>(), whole / 2);
   EXPECT_LE(difference("less.npy", "adjoint.npy"), 1e-5);
+}
+
+// 32 coils of 512 KB: more than the caches of a core.
+TEST_F(Memory, WithoutALimitCoilsAreTransformedOneByOne) {
+  const std::string kspace = dir / "k32.npy", maps = dir / "m32.npy";
+  ASSERT_EQ(run_command({"simulate", dir / "k32.h5", "--size", "256", "--coils", "32",
+                         "--save-kspace", kspace, "--save-maps", maps})
+                .code,
+            0);
+  const auto image = [&](index_t& peak) {
+    ScanReconstructionOptions options;
+    options.kspace = kspace;
+    options.maps = maps;
+    options.iterations = 2;
+    ScanReconstruction scan(options);
+    peak = scan.plan().peak_bytes;
+    return scan.run().image.contiguous().to_vector<std::complex<float>>();
+  };
+  index_t peak = 0, peak_of_all = 0;
+  const auto one_by_one = image(peak);
+  const ConfigScope scope({.rewrites_excluding = std::vector<std::string>{"cache_tiles"}});
+  const auto together = image(peak_of_all);
+  EXPECT_LT(peak + 10'000'000, peak_of_all);
+  EXPECT_EQ(one_by_one, together);
 }
 
 TEST_F(Memory, APlanNeedsNoTemporaryFolder) {
