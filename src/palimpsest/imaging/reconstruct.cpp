@@ -18,7 +18,7 @@ namespace palimpsest {
 namespace {
 
 void check_kspace_finite(const Tensor& kspace) {
-  if (all_finite(kspace.view_of())) return;
+  if (all_finite(kspace)) return;
   const Tensor dense = kspace.contiguous();
   const auto* v = dense.data<Sample>();
   for (index_t i = 0, end = dense.numel(); i < end; ++i) {

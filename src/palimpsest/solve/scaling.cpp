@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/scaling.hpp"
 
-#include <array>
-
-#include "palimpsest/base/config.hpp"
-#include "palimpsest/kernels/pool/parallel.hpp"
-#include "palimpsest/kernels/reduce/reduce.hpp"
+#include "palimpsest/kernels/reduce/reduce_all.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 
 namespace palimpsest {
@@ -36,28 +32,40 @@ bool multiply(T* values, index_t n, const Factors& by) {
   return is_finite;
 }
 
-// Reduces f(part) over the real parts of all elements, in `dtype`.
-double reduced_parts(const Tensor& x, ReduceOp op, ScalarOp f, DType dtype) {
-  const Tensor dense = x.contiguous();
-  const index_t n = real_parts_of(dense), step = 1;
-  const ElementwiseProgram program(f, std::array{dtype});
-  double result = 0;
-  float single = 0;
-  const bool is_double = dtype == DType::float64;
-  const ConstView parts{dense.raw_data(), real_of(x.dtype()), {&n, 1}, {&step, 1}};
-  const MutableView out{is_double ? static_cast<void*>(&result) : &single, dtype, {}, {}};
-  constexpr index_t kAxis = 0;
-  run_with_threads(static_cast<int>(config().threads.value_or(0)), [&] {
-    run_fused_reduce(op, program, std::array{parts}, {&kAxis, 1}, out);
-  });
-  return is_double ? result : double{single};
-}
+// The real and imaginary parts of all values, along one more axis.
+class Parts {
+ public:
+  explicit Parts(const Tensor& x)
+      : values_(x.rank() < kMaxRank ? x : x.contiguous().view({-1})),
+        extents_(values_.shape()),
+        strides_(values_.strides()) {
+    if (is_complex(x.dtype())) {
+      for (index_t& step : strides_) step *= 2;
+      extents_.push_back(2);
+      strides_.push_back(1);
+    }
+    view_ = {values_.raw_data(), real_of(x.dtype()), extents_, strides_};
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  const ConstView& view() const { return view_; }
+
+ private:
+  Tensor values_;
+  Extents extents_;
+  Strides strides_;
+  ConstView view_;
+};
 
 }  // namespace
 
 double largest_part(const Tensor& x) {
   if (x.numel() == 0) return 0;
-  return reduced_parts(x, ReduceOp::max, ScalarOp::abs, real_of(x.dtype()));
+  const Parts parts(x);
+  if (parts.view().dtype == DType::float32) {
+    return reduce_all<float>(parts.view(), ReduceOp::max, ScalarOp::abs, DType::float32);
+  }
+  return reduce_all<double>(parts.view(), ReduceOp::max, ScalarOp::abs, DType::float64);
 }
 
 double safe_norm(const Tensor& x, double largest) {
@@ -65,11 +73,13 @@ double safe_norm(const Tensor& x, double largest) {
   const int exponent = std::abs(std::ilogb(largest)) > kExponentOfSquares ? std::ilogb(largest) : 0;
   Tensor scaled = x;
   if (exponent != 0) {
-    scaled = x.clone();
+    scaled = x.contiguous().clone();
     multiply_by_power_of_two(scaled, -exponent);
   }
-  return std::ldexp(
-      std::sqrt(reduced_parts(scaled, ReduceOp::sum, ScalarOp::square, DType::float64)), exponent);
+  const Parts parts(scaled);
+  const double squares =
+      reduce_all<double>(parts.view(), ReduceOp::sum, ScalarOp::square, DType::float64);
+  return std::ldexp(std::sqrt(squares), exponent);
 }
 
 int scale_exponent(double largest, double start, DType dtype) {

@@ -11,7 +11,7 @@ namespace palimpsest {
 // Solvers work on b * 2^e, so that no sum of squares leaves the range of the dtype, for any unit of
 // b. Powers of two change no digit: results are those of b, times 2^e.
 
-/// The largest |real or imaginary part|; NaN where there is one.
+/// The largest |real or imaginary part|; NaN where there is one; 0 without values.
 ///
 /// DTypes   float32, float64, complex64, complex128; any strides
 double largest_part(const Tensor& x);

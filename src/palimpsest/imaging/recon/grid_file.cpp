@@ -120,7 +120,7 @@ Tensor measured_points_of(const std::string& path, const Tensor& grid) {
   for (index_t c = 0; c < n[0]; ++c) {
     for (index_t z = 0; z < n[1]; ++z) {
       const Tensor plane = grid.select(0, c).select(0, z);
-      if (!all_finite(plane.view_of())) {
+      if (!all_finite(plane)) {
         grid.dtype() == DType::complex64 ? refuse_not_finite<float>(path, grid)
                                          : refuse_not_finite<double>(path, grid);
       }

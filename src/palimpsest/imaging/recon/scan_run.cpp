@@ -335,7 +335,7 @@ void ScanReconstruction::Impl::check_maps(const Tensor& given) {
   Extents first;
   for (index_t c = 0; c < given.shape(0); ++c) {
     const Tensor coil = given.select(0, c);
-    if (all_finite(coil.view_of())) {
+    if (all_finite(coil)) {
       release_pages(coil);
       continue;
     }

@@ -3,14 +3,16 @@
 // config.
 #pragma once
 
-#include "palimpsest/tensor/tensor.hpp"
+#include <cmath>
+
+#include "palimpsest/solve/scaling.hpp"
 
 namespace palimpsest {
 
 /// True if no value is NaN or infinite.
 ///
-/// DTypes   floating and complex
-bool all_finite(const ConstView& x);
+/// DTypes   float32, float64, complex64, complex128
+inline bool all_finite(const Tensor& x) { return std::isfinite(largest_part(x)); }
 
 /// The largest |v|^2, in double precision; NaN where there is one; 0 without values.
 ///
