@@ -3,14 +3,12 @@
 
 #include <array>
 
-#include "palimpsest/base/config.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/recon/value_checks.hpp"
-#include "palimpsest/kernels/pool/parallel.hpp"
-#include "palimpsest/kernels/reduce/reduce.hpp"
+#include "palimpsest/kernels/reduce/reduce_all.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -197,17 +195,13 @@ Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item
     return weights.data<float>() + plane / item.n_coils * points;
   };
   const ElementwiseProgram differs = product_differs();
-  const index_t step = 1, axis = 0;
+  const index_t step = 1;
   const auto changes = [&](index_t plane) {
-    bool any = false;
     const std::array inputs{
         ConstView{
             result.data<Sample>() + plane * points, DType::complex64, {&points, 1}, {&step, 1}},
         ConstView{weights_of(plane), DType::float32, {&points, 1}, {&step, 1}}};
-    run_with_threads(static_cast<int>(config().threads.value_or(0)), [&] {
-      run_fused_reduce(ReduceOp::any, differs, inputs, {&axis, 1}, {&any, DType::bool_, {}, {}});
-    });
-    return any;
+    return reduce_all<bool>(ReduceOp::any, differs, inputs);
   };
   index_t plane = 0;
   while (plane < planes && !changes(plane)) ++plane;

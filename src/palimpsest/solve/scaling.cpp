@@ -32,40 +32,21 @@ bool multiply(T* values, index_t n, const Factors& by) {
   return is_finite;
 }
 
-// The real and imaginary parts of all values, along one more axis.
-class Parts {
- public:
-  explicit Parts(const Tensor& x)
-      : values_(x.rank() < kMaxRank ? x : x.contiguous().view({-1})),
-        extents_(values_.shape()),
-        strides_(values_.strides()) {
-    if (is_complex(x.dtype())) {
-      for (index_t& step : strides_) step *= 2;
-      extents_.push_back(2);
-      strides_.push_back(1);
-    }
-    view_ = {values_.raw_data(), real_of(x.dtype()), extents_, strides_};
-  }
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
-  const ConstView& view() const { return view_; }
-
- private:
-  Tensor values_;
-  Extents extents_;
-  Strides strides_;
-  ConstView view_;
-};
+// The real and imaginary parts of all values. They need one more axis, if those are the most.
+Tensor parts_of(const Tensor& x) {
+  if (!is_complex(x.dtype())) return x;
+  return (x.rank() < kMaxRank ? x : x.contiguous().view({-1})).view_as_real();
+}
 
 }  // namespace
 
 double largest_part(const Tensor& x) {
   if (x.numel() == 0) return 0;
-  const Parts parts(x);
-  if (parts.view().dtype == DType::float32) {
-    return reduce_all<float>(parts.view(), ReduceOp::max, ScalarOp::abs, DType::float32);
+  const Tensor parts = parts_of(x);
+  if (parts.dtype() == DType::float32) {
+    return reduce_all<float>(parts.view_of(), ReduceOp::max, ScalarOp::abs, parts.dtype());
   }
-  return reduce_all<double>(parts.view(), ReduceOp::max, ScalarOp::abs, DType::float64);
+  return reduce_all<double>(parts.view_of(), ReduceOp::max, ScalarOp::abs, parts.dtype());
 }
 
 double safe_norm(const Tensor& x, double largest) {
@@ -76,9 +57,9 @@ double safe_norm(const Tensor& x, double largest) {
     scaled = x.contiguous().clone();
     multiply_by_power_of_two(scaled, -exponent);
   }
-  const Parts parts(scaled);
+  const Tensor parts = parts_of(scaled);
   const double squares =
-      reduce_all<double>(parts.view(), ReduceOp::sum, ScalarOp::square, DType::float64);
+      reduce_all<double>(parts.view_of(), ReduceOp::sum, ScalarOp::square, DType::float64);
   return std::ldexp(std::sqrt(squares), exponent);
 }
 

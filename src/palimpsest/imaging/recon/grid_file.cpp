@@ -28,9 +28,10 @@ Tensor real_part(const Tensor& data) {
   return result;
 }
 
-// Throws, if there are NaN or infinite values in a grid (coil, z, y, x).
+// Throws an error with the number of NaN and infinite values of a grid (coil, z, y, x), of which
+// there is one at least.
 template <class T>
-void refuse_not_finite(const std::string& path, const Tensor& grid) {
+[[noreturn]] void refuse_not_finite(const std::string& path, const Tensor& grid) {
   const Extents& n = grid.shape();
   const Strides& step = grid.strides();
   index_t bad = 0;

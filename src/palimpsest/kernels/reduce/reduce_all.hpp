@@ -12,21 +12,27 @@
 
 namespace palimpsest {
 
-/// Reduces f of all values, outside of any function, on the threads of the config.
+/// Reduces the output of a program over all elements, outside of any function, on the threads of
+/// the config.
 ///
-/// Math     op over f(x), x converted to `dtype` first
-/// Shapes   any strides; max and min need at least one value
-/// DTypes   Result is that of f and op for `dtype`
+/// Shapes   those of run_fused_reduce; max and min need at least one element
+/// DTypes   Result is that of op for the output
 template <class Result>
-Result reduce_all(const ConstView& x, ReduceOp op, ScalarOp f, DType dtype) {
-  const ElementwiseProgram program(f, std::array{dtype});
-  SmallVector<index_t, 8> axes(x.rank(), 0);
+Result reduce_all(ReduceOp op, const ElementwiseProgram& program,
+                  std::span<const ConstView> inputs) {
+  SmallVector<index_t, 8> axes(inputs[0].rank(), 0);
   std::iota(axes.begin(), axes.end(), index_t{0});
   Result result{};
   run_with_threads(static_cast<int>(config().threads.value_or(0)), [&] {
-    run_fused_reduce(op, program, std::array{x}, axes, {&result, dtype_of<Result>, {}, {}});
+    run_fused_reduce(op, program, inputs, axes, {&result, dtype_of<Result>, {}, {}});
   });
   return result;
+}
+
+/// The same for f(x), x converted to `dtype` first.
+template <class Result>
+Result reduce_all(const ConstView& x, ReduceOp op, ScalarOp f, DType dtype) {
+  return reduce_all<Result>(op, ElementwiseProgram(f, std::array{dtype}), std::array{x});
 }
 
 }  // namespace palimpsest
