@@ -99,14 +99,15 @@ TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
   }
 }
 
-// Lengths that are computed as convolutions, the ends of their range, and neighbouring lengths that
-// are not.
+// Lengths that are computed as convolutions or by rows, the ends of their ranges, and neighbouring
+// lengths that are not.
 TEST(Fft, LengthsWithLargePrimesAgreeWithTheDefinition) {
   Random random(81);
-  for (const index_t n : {62, 68, 69, 92, 109, 115, 116, 127, 211, 218, 230, 251, 262}) {
+  for (const index_t n : {13,  17,  19,  26,  51,  61,  62,  64,  67,  68,  69,  78,  92,  109,
+                          115, 116, 127, 182, 183, 190, 208, 211, 218, 221, 230, 251, 262, 992}) {
     for (const DType dtype : {DType::complex64, DType::complex128}) {
       for (const bool is_dense : {true, false}) {
-        const Extents extents = is_dense ? Extents{2, n} : Extents{n, 3};
+        const Extents extents = is_dense ? Extents{2, n} : Extents{n, n % 2 == 0 ? 3 : 37};
         Array x(dtype, extents), y(dtype, extents);
         x.fill_normal(random);
         FftSpec spec = spec_for(x, y, {is_dense ? 1 : 0});
@@ -366,12 +367,33 @@ TEST(Fft, ResultsDoNotDependOnAlignment) {
   }
 }
 
+TEST(Fft, LinesDoNotDependOnTheirNeighbours) {
+  Random random(79);
+  for (const index_t n : {60, 182, 190, 218, 230}) {
+    for (const DType dtype : {DType::complex64, DType::complex128}) {
+      for (const index_t lines : {1, 2, 3, 7, 45}) {
+        Array x(dtype, {n, lines}), y(dtype, x.extents());
+        x.fill_normal(random);
+        execute(fft_plan(spec_for(x, y, {0})), x.address(0), y.address(0));
+        for (index_t c = 0; c < lines; ++c) {
+          Array one(dtype, {n}), result(dtype, {n});
+          for (index_t j = 0; j < n; ++j) one.set_value(j, x.value(j * lines + c));
+          execute(fft_plan(spec_for(one, result, {0})), one.address(0), result.address(0));
+          for (index_t k = 0; k < n; ++k) ASSERT_EQ(result.value(k), y.value(k * lines + c)) << n;
+        }
+      }
+    }
+  }
+}
+
 TEST(Fft, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
   Random random(80);
   for (const auto& [n, lines] : {std::pair<index_t, index_t>{64, 32},
                                  {70, 45},
                                  {33, 3},
                                  {218, 5},
+                                 {230, 37},
+                                 {174, 1},
                                  {211, 9},
                                  {300, 600},
                                  {131072, 1}}) {

@@ -64,20 +64,30 @@ void ask_for_line(const Complex<T>* line, index_t n) {
   for (index_t b = 0; b < n; b += kLine / kItem<T>) __builtin_prefetch(line + b);
 }
 
-// Computes to[c, j] = from[c, j] * phases[j], in the order that suits the side whose lines are not
+// Are the rows of elements of a side so far apart that they are prefetched?
+template <class T>
+bool is_far(const Layout& side) {
+  return std::abs(side.line) == 1 && std::abs(side.step) * kItem<T> >= kPage / 2;
+}
+
+// Computes to[c, j] = from[c, j] * phases[j], in the order that suits a side whose lines are not
 // dense.
 template <class T, class Phases>
 void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
                 index_t n, Phases phases) {
-  // Lines in scratch are dense, so a side without dense lines is the array.
-  const Layout& wild = std::abs(out.step) > std::abs(out.line) ? out : in;
-  if (std::abs(wild.step) > std::abs(wild.line) && lines > 1) {
-    const Complex<T>* const side = &wild == &in ? from : to;
-    const bool far = std::abs(wild.line) == 1 && std::abs(wild.step) * kItem<T> >= kPage / 2;
+  const auto is_wild = [](const Layout& side) { return std::abs(side.step) > std::abs(side.line); };
+  if ((is_wild(in) || is_wild(out)) && lines > 1) {
+    const bool far_in = is_far<T>(in), far_out = is_far<T>(out);
     for (index_t j = 0; j < n; ++j) {
-      if (far && j + kAhead < n) ask_for(side + (j + kAhead) * wild.step, wild.line, lines);
-      for (index_t c = 0; c < lines; ++c) {
-        to[c * out.line + j * out.step] = times(from[c * in.line + j * in.step], phases[j]);
+      const Complex<T>* const x = from + j * in.step;
+      Complex<T>* const y = to + j * out.step;
+      if (far_in && j + kAhead < n) ask_for(x + kAhead * in.step, in.line, lines);
+      if (far_out && j + kAhead < n) ask_for(y + kAhead * out.step, out.line, lines);
+      const auto phase = phases[j];
+      if (in.line == 1 && out.line == 1) {
+        for (index_t c = 0; c < lines; ++c) y[c] = times(x[c], phase);
+      } else {
+        for (index_t c = 0; c < lines; ++c) y[c * out.line] = times(x[c * in.line], phase);
       }
     }
     return;
@@ -170,21 +180,36 @@ template <class T>
 LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options)
     : line_(line), outer_(std::move(others)), options_(std::move(options)) {
   order_axes();
+  if (options_.transforms && options_.twiddles == nullptr &&
+      RowTransform<T>::is_better(line_.extent)) {
+    rows_ = RowTransform<T>::find_or_make(line_.extent, options_.forward);
+  }
+  choose_lines();
+  panels_ = (panel_.extent + lines_ - 1) / lines_;
+  tasks_ = panels_;
+  for (const PassAxis& axis : outer_) tasks_ *= axis.extent;
+  if (scratch_bytes() > kScratchBytes) scratch_ = std::make_unique<KeptScratch>(scratch_bytes());
+}
+
+template <class T>
+void LinePass<T>::choose_lines() {
+  if (rows_) {
+    const index_t fitting = kScratchBytes / (rows_->rows() * kItem<T>);
+    const index_t most = std::clamp(fitting / RowTransform<T>::kLines * RowTransform<T>::kLines,
+                                    RowTransform<T>::kLines, kPanelBytes / kItem<T>);
+    lines_ = std::min(panel_.extent, most);
+    return;
+  }
   distance_ = scratch_distance<T>(line_.extent);
   const bool at_once = line_.extent < kShortLine;
   const index_t fitting = kScratchBytes / (distance_ * kItem<T>)-1;
   lines_ = std::min(panel_.extent,
                     fitting >= 1 ? std::min(fitting, kPanelBytes / kItem<T>) : kLongPanelLines);
   together_ = at_once ? lines_ : 1;
-  panels_ = (panel_.extent + lines_ - 1) / lines_;
-  tasks_ = panels_;
-  for (const PassAxis& axis : outer_) tasks_ *= axis.extent;
-  if (options_.transforms) {
-    first_line_ = together_;
-    plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
-                                      options_.effort);
-  }
-  if (scratch_bytes() > kScratchBytes) scratch_ = std::make_unique<KeptScratch>(scratch_bytes());
+  if (!options_.transforms) return;
+  first_line_ = together_;
+  plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
+                                    options_.effort);
 }
 
 // The axis with the smallest stride makes the panels; axes with even steps on both sides are
@@ -272,6 +297,29 @@ void LinePass<T>::transform_rows(const Complex<T>* from, Complex<T>* to, Complex
   }
 }
 
+// Lines of a panel side by side in scratch, as a multiple of RowTransform<T>::kLines.
+template <class T>
+index_t lines_in_rows(index_t lines) {
+  constexpr index_t kLines = RowTransform<T>::kLines;
+  return (lines + kLines - 1) / kLines * kLines;
+}
+
+// Transforms a panel whose elements are rows of scratch.
+template <class T>
+void LinePass<T>::run_rows(const Complex<T>* from, Complex<T>* to, Complex<T>* scratch,
+                           index_t lines) const {
+  const index_t n = line_.extent, width = lines_in_rows<T>(lines);
+  for (index_t j = 0; j < n && lines < width; ++j) {
+    std::fill(scratch + j * width + lines, scratch + (j + 1) * width, Complex<T>(0));
+  }
+  const Layout rows{1, width};
+  move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch, rows, lines, n,
+                options_.before);
+  rows_->execute(scratch, width);
+  move_panel<T>(scratch + n * width, rows, to, {panel_.out_stride, line_.out_stride}, lines, n,
+                options_.after);
+}
+
 template <class T>
 void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scratch, index_t begin,
                              index_t end) const {
@@ -286,6 +334,10 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
       rest /= outer_[i].extent;
       from += position * outer_[i].in_stride;
       to += position * outer_[i].out_stride;
+    }
+    if (rows_) {
+      run_rows(from, to, scratch, lines);
+      continue;
     }
     // Lines of more than a page load faster by a copy than in the access order of a transform.
     if (x != y && line_.extent * kItem<T> <= kPage && is_plain()) {
@@ -307,6 +359,9 @@ void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scr
 
 template <class T>
 std::size_t LinePass<T>::scratch_bytes() const {
+  if (rows_) {
+    return static_cast<std::size_t>(rows_->rows() * lines_in_rows<T>(lines_)) * sizeof(Complex<T>);
+  }
   return static_cast<std::size_t>((first_line_ + lines_) * distance_) * sizeof(Complex<T>);
 }
 

@@ -8,6 +8,7 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/kernels/fft/fftw.hpp"
 #include "palimpsest/kernels/fft/line_twiddles.hpp"
+#include "palimpsest/kernels/fft/row_transform.hpp"
 
 namespace palimpsest {
 
@@ -92,8 +93,11 @@ class LinePass final : public ArrayPass<T> {
 
  private:
   void order_axes();
+  void choose_lines();
   void run_panels(const std::complex<T>* x, std::complex<T>* y, std::complex<T>* scratch,
                   index_t begin, index_t end) const;
+  void run_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
+                index_t lines) const;
   void transform(std::complex<T>* scratch, index_t lines) const;
   bool transform_to(const std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
   bool is_plain() const;
@@ -111,6 +115,7 @@ class LinePass final : public ArrayPass<T> {
   index_t first_line_ = 0;  // offset of the input lines in scratch; results begin at 0
   index_t panels_ = 1, tasks_ = 1;
   std::shared_ptr<const LinePlan<T>> plan_;
+  std::shared_ptr<const RowTransform<T>> rows_;   // instead of plan_
   mutable std::unique_ptr<KeptScratch> scratch_;  // for lines too long for the thread's own
 };
 
