@@ -5,6 +5,7 @@
 
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
+#include "palimpsest/imaging/recon/mask_extents.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/recon/value_checks.hpp"
@@ -123,7 +124,12 @@ ImageItem item_from(const Data& data, const Tensor& maps, const ReconstructOptio
   item.has_phase = options.phase.has_value();
   if (data.has_frames) item.frames = n_frames_of(data.sampling);
   if (data.sampling.basis) item.basis = checked_basis("[basis]", *data.sampling.basis, item.frames);
-  if (!data.sampling.trajectory) return item;
+  if (!data.sampling.trajectory) {
+    if (item.basis) return item;
+    item.mask_extents = Extents(axes, index_t{1});
+    note_changes(*data.sampling.mask, item.mask_extents);
+    return item;
+  }
   const Tensor& trajectory = *data.sampling.trajectory;
   for (index_t t = 0; t < std::max<index_t>(item.frames, 1); ++t) {
     item.trajectories.push_back(data.has_frames ? trajectory.select(0, t).contiguous()
@@ -157,8 +163,8 @@ ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Te
   return result;
 }
 
-ImageSolver solver_of(const Data& data, const Tensor& maps, const ReconstructOptions& options) {
-  const ImageItem item = item_from(data, maps, options);
+ImageSolver solver_of(const Data& data, const ImageItem& item, const Tensor& maps,
+                      const ReconstructOptions& options) {
   const ReconstructMethod method =
       method_for(options.regularizers, item.image_dims(), options.method);
   const bool is_linear = method == ReconstructMethod::cg || method == ReconstructMethod::adjoint;
@@ -324,7 +330,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   const ImageItem item = item_from(data, maps, options);
   Reconstruction result;
   result.scale = scale_of_data(data, A, options);
-  ImageSolver solver = solver_of(data, maps, options);
+  ImageSolver solver = solver_of(data, item, maps, options);
   result.method = solver.method();
   Tensor y = kspace;
   if (!item.has_trajectory()) {
@@ -337,7 +343,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
     solver.set_weights(item.basis
                            ? subspace_weights(*item.basis, item.shape,
                                               [&](index_t t) { return squares.select(0, t); })
-                           : squares);
+                           : shortened_mask(squares, item.mask_extents).contiguous());
   }
   solver.set_scale(result.scale);
   if (options.phase) solver.set_phase(phase_factors(*options.phase, item.shape));
@@ -353,7 +359,7 @@ SolvePlan plan_reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
                            const ReconstructOptions& options) {
   check_options(sampling, options);
   const Data data = data_of(kspace, maps, sampling);
-  const ImageSolver solver = solver_of(data, maps, options);
+  const ImageSolver solver = solver_of(data, item_from(data, maps, options), maps, options);
   if (!solver.is_iterative()) {
     throw ValueError("[plan_reconstruct] the adjoint has no solve to plan");
   }

@@ -74,6 +74,8 @@ struct ScanLayout {
   /// bool, extents of an item: the measured points, of the first image. Undefined along a
   /// trajectory.
   Tensor mask;
+  /// Extents of an item, 1 along axes on which no image's mask changes; empty along a trajectory.
+  Extents mask_extents = {};
   /// Extents z, y, x of the wanted image: at most those of the grid.
   Extents wanted;
   /// Along a trajectory: float32 (readouts, samples, D), in cycles per field of view; of frames,

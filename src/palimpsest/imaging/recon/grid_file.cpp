@@ -85,6 +85,14 @@ void copy_dense(const Tensor& array, ScratchArray& into, index_t first) {
 }
 
 Tensor dense_copy(const Tensor& array, const Place& place) {
+  if (place.in_memory) {
+    Tensor copy = Tensor::empty(array.shape(), DType::complex64);
+    for (index_t i = 0; i < array.shape(0); ++i) {
+      copy.select(0, i).copy_from(array.select(0, i));
+      release_pages(array.select(0, i));
+    }
+    return copy;
+  }
   ScratchArray copy = place.array(array.shape());
   copy_dense(array, copy, 0);
   return copy.map();

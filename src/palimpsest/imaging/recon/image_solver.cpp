@@ -167,6 +167,10 @@ Extents ImageItem::weights_shape() const {
   }
   Extents extents = kspace_shape();
   extents.erase(frames > 0 ? 1 : 0);
+  if (!has_trajectory() && !mask_extents.empty()) {
+    std::copy(mask_extents.begin(), mask_extents.end(),
+              extents.end() - static_cast<std::ptrdiff_t>(mask_extents.size()));
+  }
   return extents;
 }
 

@@ -36,6 +36,9 @@ struct ImageItem {
   bool has_phase = false;
   /// Along trajectories: the weights of the data, until those of set_weights() take their place.
   std::optional<Tensor> density = {};
+  /// On a grid: extents of the weights of a frame, 1 along axes on which they do not change; empty:
+  /// those of the grid.
+  Extents mask_extents = {};
   /// The coils are those of this rank: others along the axis "coil" have theirs.
   Team team = {};
   /// Coils of all ranks: their images are added in the order of the coils. 0: in the order of the

@@ -3,22 +3,13 @@
 
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/mask_extents.hpp"
 
 namespace palimpsest {
 namespace {
 
 // Readouts that are looked at to find columns that a scanner filled with zeros.
 constexpr std::size_t kReadoutsLookedAt = 16;
-
-// True if every line along x is measured from end to end or not at all.
-bool lines_are_complete(const Tensor& measured) {
-  const bool* point = measured.data<bool>();
-  const index_t n = measured.shape(2);
-  for (index_t i = 0, end = measured.numel(); i < end; ++i) {
-    if (point[i] != point[i - i % n]) return false;
-  }
-  return true;
-}
 
 bool is_plane(const Extents& grid) { return grid[1] == 1 || (grid[2] == 1 && grid[3] > 1); }
 
@@ -42,6 +33,21 @@ Division division_of(const Extents& grid, bool has_full_readouts, bool whole) {
   // For readouts of one sample the volume is one plane.
   const bool may_divide = !whole || grid[3] == 1;
   return has_full_readouts && may_divide ? Division::planes : Division::volume;
+}
+
+// `changes`: extents z, y, x, 1 along axes on which no image's mask changes.
+Extents mask_extents_of(const ScanLayout& layout, const Extents& changes) {
+  // All of a readout or nothing where its edges are cut.
+  const index_t x = changes[2] == 1 ? 1 : layout.columns;
+  switch (layout.division) {
+    case Division::plane:
+      return {std::max(changes[0], changes[1]), x};
+    case Division::planes:
+      return {changes[0], changes[1]};
+    case Division::volume:
+      break;
+  }
+  return {changes[0], changes[1], x};
 }
 
 void add_to_mask(Tensor& sum, const Tensor& one) {
@@ -207,14 +213,20 @@ void ScanFile::open_raw_grid() {
   layout_.columns = cuts ? pick(wanted[0], n[3]) : n[3];
   layout_.wanted = {pick(wanted[2], n[1]), pick(wanted[1], n[2]), pick(wanted[0], layout_.columns)};
   layout_.mask = item_mask(layout_, found.measured);
+  Extents changes{1, 1, 1};
+  note_changes(found.measured, changes);
   for (index_t image = 1; image < layout_.n_slices() * layout_.n_frames(); ++image) {
     const index_t slice = image / layout_.n_frames(), frame = image % layout_.n_frames();
     const CartesianLayout other = cartesian_layout(*raw_, options_of(slice, frame));
-    if (other.grid == n && (other.has_full_readouts || !found.has_full_readouts)) continue;
+    if (other.grid == n && (other.has_full_readouts || !found.has_full_readouts)) {
+      note_changes(other.measured, changes);
+      continue;
+    }
     throw ValueError(
         fmt::format("[scan] slice {} has k-space of {}, expected {} as the first one. Try --slice",
                     slice, to_string(other.grid), to_string(n)));
   }
+  layout_.mask_extents = mask_extents_of(layout_, changes);
   open_calibration();
   opening_bytes_ = raw_->opening_bytes() + found.measured.nbytes() + layout_.mask.nbytes();
   if (calibration_mask_.defined()) {
@@ -282,13 +294,15 @@ void ScanFile::open_array() {
   layout_.columns = n[3];
   layout_.wanted = {n[1], n[2], n[3]};
   Tensor measured = measured_points_of(path_, file_.array.select(0, 0));
-  bool is_complete = lines_are_complete(measured);
+  Extents changes{1, 1, 1};
+  note_changes(measured, changes);
   index_t held = measured.nbytes();
   for (index_t t = 1; t < shape[0]; ++t) {
-    is_complete &= lines_are_complete(measured_points_of(path_, file_.array.select(0, t)));
+    note_changes(measured_points_of(path_, file_.array.select(0, t)), changes);
     held = 2 * measured.nbytes();
   }
-  layout_.division = division_of(n, is_complete, whole_);
+  layout_.division = division_of(n, changes[2] == 1, whole_);
+  layout_.mask_extents = mask_extents_of(layout_, changes);
   layout_.mask = item_mask(layout_, measured);
   opening_bytes_ = file_.held_bytes() + held + layout_.mask.nbytes();
 }

@@ -460,6 +460,7 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
   if (has_part_of_coils() && !is_cut) item.leaves = layout.n_coils();
   item.has_phase = phase.has_value();
   item.density = density_of(group);
+  if (!basis) item.mask_extents = layout.mask_extents;
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
   if (!layout.has_trajectory()) return item;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/mask_extents.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
@@ -225,17 +226,15 @@ void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
     return;
   }
   if (!is_tied) {
-    solver->set_weights(scan.mask(slice, group).to(DType::float32));
+    const Tensor mask = scan.mask(slice, group);
+    solver->set_weights(shortened_mask(mask, layout.mask_extents).to(DType::float32).contiguous());
     return;
   }
-  Extents shape = layout.item_shape();
+  Extents shape = layout.mask_extents;
   shape.insert(0, layout.n_frames());
   Tensor weights = Tensor::empty(shape, DType::float32);
   for (index_t t = 0; t < layout.n_frames(); ++t) {
-    const Tensor mask = scan.mask(slice, t);
-    const bool* from = mask.data<bool>();
-    auto* to = weights.mutable_data<float>() + t * mask.numel();
-    for (index_t i = 0, end = mask.numel(); i < end; ++i) to[i] = from[i] ? 1.0F : 0.0F;
+    weights.select(0, t).copy_from(shortened_mask(scan.mask(slice, t), layout.mask_extents));
   }
   solver->set_weights(weights);
 }
