@@ -214,7 +214,12 @@ TEST(CanonicalSums, SendAndHoldWhatIsAnnounced) {
   const Team team = Team::world(), alone = Team().reshaped({{"rank", 1}});
   const bool is_alone = team.size() == 1;
   const bool is_at_end = team.rank() == 0 || team.rank() == team.size() - 1;
-  for (const auto& [coils, nx, ny] : {std::tuple(5, 12, 10), {3, 300, 250}, {2, 200, 190}}) {
+  for (const auto& [coils, nx, ny] : {std::tuple(5, 12, 10),
+                                      {3, 300, 250},
+                                      {2, 200, 190},
+                                      {17, 14, 12},
+                                      {39, 250, 180},
+                                      {112, 60, 50}}) {
     const NamedLinop A = sense(coils, nx, ny, DType::complex64);
     const NamedLinop N = distribute(A, team, kCoils, canonical()).N();
     const Plan plan = N.plan(type_of(DType::complex64, {nx, ny}));
@@ -225,9 +230,13 @@ TEST(CanonicalSums, SendAndHoldWhatIsAnnounced) {
     EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
     EXPECT_EQ(sent_messages().bytes - before.bytes, announced.bytes);
     EXPECT_EQ(sent_messages().messages - before.messages, announced.messages);
-    // An image to the next rank, and one back, for any number of coils.
+    // An image to the next rank, and one back; more to the next rank only for more than 16 coils.
     const index_t image = 8 * nx * ny, ways = is_alone ? 0 : is_at_end ? 1 : 2;
-    EXPECT_EQ(announced.bytes, ways * image);
+    if (coils <= 16) {
+      EXPECT_EQ(announced.bytes, ways * image);
+    } else {
+      EXPECT_LE(announced.bytes, (ways + 2) * image);
+    }
     EXPECT_GE(announced.synchronisations, is_alone ? 0 : (image + 262143) / 262144);
     EXPECT_TRUE(equal(y, distribute(A, alone, kCoils, canonical()).N()(x)));
     EXPECT_TRUE(equal(y, A.N()(x)));

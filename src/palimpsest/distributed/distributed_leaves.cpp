@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <optional>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
 #include "palimpsest/kernels/arrays/copy.hpp"
+#include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 #include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/ops/common.hpp"
 
@@ -39,6 +42,13 @@ Turn turn_of(index_t exchange, index_t self, index_t ranks, index_t segments) {
 
 index_t segments_of(index_t bytes) { return (bytes + kSegmentBytes - 1) / kSegmentBytes; }
 
+// The number of sums that run_reduce() holds after n leaves: of blocks of kLeafRows leaves, which
+// are added in pairs, one for each bit of their number; and of the leaves behind them.
+index_t held_sums(index_t n) {
+  const auto blocks = static_cast<std::uint64_t>(n / kLeafRows);
+  return std::popcount(blocks) + (n % kLeafRows > 0 ? 1 : 0);
+}
+
 Extents without_first(std::span<const index_t> extents) {
   return {extents.begin() + 1, extents.end()};
 }
@@ -64,9 +74,29 @@ std::vector<Extents> LeafSum::infer_shapes(const Apply&, std::span<const Extents
   return {without_first(inputs[0])};
 }
 
+// The sums that the rank before sends.
+index_t LeafSum::sums_before(index_t rank) const {
+  if (rank == 0) return 0;
+  const index_t start = part_range(leaves_, static_cast<int>(rank), group().size()).start;
+  return start == leaves_ ? 1 : held_sums(start);
+}
+
+index_t LeafSum::most_sums() const {
+  index_t most = 1;
+  for (index_t n = 0; n < leaves_; ++n) most = std::max(most, held_sums(n + 1));
+  // A full block, before it is added to others.
+  for (index_t n = 0; n < leaves_; n += kLeafRows) most = std::max(most, held_sums(n) + 1);
+  return most;
+}
+
+// A copy of leaves that are not dense; then all sums of a segment but the first, twice: those that
+// come and those that go.
 std::size_t LeafSum::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
-  if (inputs[0].is_dense()) return 0;
-  return at(element_count(inputs[0].extents) * item_of(inputs[0].dtype));
+  const Layout& x = inputs[0];
+  const index_t item = item_of(x.dtype), all = element_count(x.extents) * item;
+  const index_t leaf = element_count(without_first(x.extents)) * item;
+  const index_t sums = 2 * (most_sums() - 1) * std::min(kSegmentBytes, leaf);
+  return at((x.is_dense() ? 0 : all) + sums);
 }
 
 std::vector<Variable> LeafSum::pullback(const Apply& apply,
@@ -84,38 +114,91 @@ Traffic LeafSum::traffic(const Apply& apply) const {
   const bool is_at_end = self == 0 || self == ranks - 1;
   // Sums come while terms still do.
   const index_t waits = segments + (is_at_end ? 0 : std::min(segments, 2 * (ranks - 1 - self)));
-  const index_t ways = is_at_end ? 1 : 2;
+  const index_t ways = (self == ranks - 1 ? 0 : sums_before(self + 1)) + (self == 0 ? 0 : 1);
   return {ways * bytes, ways * segments, waits};
 }
+
+namespace {
+
+// The sums of the leaves before, in the order of run_reduce(), for one segment of the result.
+class PartialSums {
+ public:
+  // `sum_at`: the place of sum i; `count` sums are there.
+  PartialSums(DType dtype, std::vector<std::byte*> sum_at, index_t elements, index_t count)
+      : dtype_(dtype), sum_at_(std::move(sum_at)), elements_(elements), count_(at(count)) {}
+
+  // Adds leaves n .. n + leaves.size() - 1, at most to the end of a block.
+  void add(index_t n, std::vector<const std::byte*> leaves) {
+    const index_t end = n + static_cast<index_t>(leaves.size());
+    if (n % kLeafRows == 0) {
+      ++count_;
+    } else {
+      leaves.insert(leaves.begin(), sum_at_[count_ - 1]);
+    }
+    add_up(dtype_, leaves, elements_, sum_at_[count_ - 1]);
+    if (end % kLeafRows != 0) return;
+    for (index_t blocks = end / kLeafRows; blocks % 2 == 0; blocks /= 2) join_last();
+  }
+  void join_all() {
+    while (count_ > 1) join_last();
+  }
+
+ private:
+  void join_last() {
+    --count_;
+    const std::array<const std::byte*, 2> terms{sum_at_[count_ - 1], sum_at_[count_]};
+    add_up(dtype_, terms, elements_, sum_at_[count_ - 1]);
+  }
+
+  DType dtype_;
+  std::vector<std::byte*> sum_at_;
+  index_t elements_;
+  std::size_t count_;
+};
+
+}  // namespace
 
 void LeafSum::run(RunContext& context) const {
   const ConstView& x = context.input(0);
   const MutableView& y = context.output(0);
   const index_t n = element_count(y.extents), item = item_of(y.dtype), bytes = n * item;
   const auto* leaves = static_cast<const std::byte*>(x.data);
+  std::byte* scratch = context.scratch().data();
   const Layout layout{x.dtype, Extents(x.extents.begin(), x.extents.end()),
                       Strides(x.strides.begin(), x.strides.end()), 0};
   if (!layout.is_dense()) {
-    std::byte* const copy = context.scratch().data();
     const Strides dense = Layout::dense(x.dtype, layout.extents).strides;
-    run_copy(x, MutableView{copy, x.dtype, x.extents, dense});
-    leaves = copy;
+    run_copy(x, MutableView{scratch, x.dtype, x.extents, dense});
+    leaves = scratch;
+    scratch += element_count(layout.extents) * item;
   }
   auto* const result = static_cast<std::byte*>(y.data);
+  if (leaves_ == 0) std::memset(result, 0, at(bytes));
   const index_t ranks = group().size(), self = group().self, segments = segments_of(bytes);
-  const auto segment = [&](index_t s) {
-    const index_t start = s * kSegmentBytes;
-    return std::span(result + start, at(std::min(kSegmentBytes, bytes - start)));
+  const PartRange own = part_range(leaves_, static_cast<int>(self), group().size());
+  const index_t most = most_sums(), room = std::min(kSegmentBytes, bytes);
+  // Sum i of a segment: the first one in the result, others in scratch, by turns of two segments.
+  const auto sum_at = [&](index_t s, index_t i) {
+    if (i == 0) return result + s * kSegmentBytes;
+    return scratch + ((s % 2) * (most - 1) + i - 1) * room;
+  };
+  const auto size_of = [&](index_t s) {
+    return std::min(kSegmentBytes, bytes - s * kSegmentBytes);
   };
   const auto add_own = [&](index_t s) {
-    const std::span<std::byte> sum = segment(s);
-    std::vector<const std::byte*> terms;
-    if (self > 0) terms.push_back(sum.data());
-    for (index_t leaf = 0; leaf < own_leaves(); ++leaf) {
-      terms.push_back(leaves + leaf * bytes + s * kSegmentBytes);
+    std::vector<std::byte*> places;
+    for (index_t i = 0; i < most; ++i) places.push_back(sum_at(s, i));
+    PartialSums sums(y.dtype, std::move(places), size_of(s) / item, sums_before(self));
+    for (index_t leaf = own.start; leaf < own.stop;) {
+      const index_t end = std::min(own.stop, (leaf / kLeafRows + 1) * kLeafRows);
+      std::vector<const std::byte*> terms;
+      for (index_t i = leaf; i < end; ++i) {
+        terms.push_back(leaves + (i - own.start) * bytes + s * kSegmentBytes);
+      }
+      sums.add(leaf, std::move(terms));
+      leaf = end;
     }
-    if (terms.empty()) return void(std::memset(sum.data(), 0, sum.size()));
-    add_up(y.dtype, terms, static_cast<index_t>(sum.size()) / item, sum.data());
+    if (own.stop == leaves_ && own.size() > 0) sums.join_all();
   };
   if (ranks == 1) {
     for (index_t s = 0; s < segments; ++s) add_own(s);
@@ -123,15 +206,20 @@ void LeafSum::run(RunContext& context) const {
   }
   const int before = self > 0 ? group().member(static_cast<int>(self) - 1) : 0;
   const int behind = self < ranks - 1 ? group().member(static_cast<int>(self) + 1) : 0;
+  const auto sum = [&](index_t s, index_t i) { return std::span(sum_at(s, i), at(size_of(s))); };
   for (index_t e = 0; segments > 0 && e < segments + 2 * ranks - 3; ++e) {
     const Turn turn = turn_of(e, self, ranks, segments);
     if (self == 0 && turn.sent_on >= 0) add_own(turn.sent_on);
     std::vector<Parcel> parcels;
     std::vector<Place> places;
-    if (turn.sent_on >= 0) parcels.push_back({behind, segment(turn.sent_on)});
-    if (turn.sent_back >= 0) parcels.push_back({before, segment(turn.sent_back)});
-    if (turn.terms >= 0) places.push_back({before, segment(turn.terms)});
-    if (turn.sum >= 0) places.push_back({behind, segment(turn.sum)});
+    for (index_t i = 0; turn.sent_on >= 0 && i < sums_before(self + 1); ++i) {
+      parcels.push_back({behind, sum(turn.sent_on, i)});
+    }
+    if (turn.sent_back >= 0) parcels.push_back({before, sum(turn.sent_back, 0)});
+    for (index_t i = 0; turn.terms >= 0 && i < sums_before(self); ++i) {
+      places.push_back({before, sum(turn.terms, i)});
+    }
+    if (turn.sum >= 0) places.push_back({behind, sum(turn.sum, 0)});
     exchange(team(), parcels, places);
     if (turn.terms >= 0) add_own(turn.terms);
   }

@@ -7,13 +7,15 @@
 namespace palimpsest::distributed_detail {
 
 /// The sum of all leaves, on each rank: each has the leaves of its part of `leaves`, stacked along
-/// the first axis. They are added one after the other, in their order.
+/// the first axis. They are added in the order of run_reduce(): one after the other in blocks of
+/// kLeafRows leaves, then the blocks in pairs.
 ///
 /// Aliases  view_map {}, destroy_map {}
 /// Cost     segments of up to 256 KiB go from the first rank to the last, each of which adds its
-///          leaves, and back as sums: a rank sends up to 2 arrays of the size of one leaf, n ranks
-///          make s + 2 n - 3 exchanges of s segments. Scratch: a copy of leaves that do not lie row
-///          by row
+///          leaves, and back as sums: a rank sends up to 2 arrays of the size of one leaf, and one
+///          more for each bit of the number of blocks before it; n ranks make s + 2 n - 3 exchanges
+///          of s segments. Scratch: a copy of leaves that do not lie row by row, and with more than
+///          kLeafRows leaves two segments for each further sum
 class LeafSum final : public CommunicationOp {
  public:
   LeafSum(Team team, std::string axis, index_t leaves)
@@ -30,6 +32,8 @@ class LeafSum final : public CommunicationOp {
 
  private:
   index_t own_leaves() const { return part_range(leaves_, group().self, group().size()).size(); }
+  index_t sums_before(index_t rank) const;
+  index_t most_sums() const;
 
   index_t leaves_;
 };
