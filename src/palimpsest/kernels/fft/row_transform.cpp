@@ -202,8 +202,9 @@ void run(const RowStep<double>& step, double* memory, double* scratch, index_t w
 }
 
 // FFTW has code for factors up to 11, for 13 in the innermost place alone, and for lines of up to
-// 16. More terms cost about as much as chirps, and single lines up to four times as much.
-constexpr index_t kLeastPrime = 13, kShortest = 17, kMostTerms = 64;
+// 16. With more terms lines side by side cost as much as chirps. Single lines, which fill a vector
+// by a quarter, cost two to four times as much as chirps.
+constexpr index_t kLeastPrime = 13, kShortest = 17, kMostTerms = 112;
 
 // n = p q without a common factor, p + q the least; p a multiple of the largest prime factor.
 std::optional<std::pair<index_t, index_t>> factors_of(index_t n) {
