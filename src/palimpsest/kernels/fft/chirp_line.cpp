@@ -71,14 +71,6 @@ constexpr index_t kShortest = 64, kLongest = 2048, kLongestPadded = 4096;
 template <class T>
 constexpr index_t kLeastPrime = sizeof(T) == sizeof(float) ? 23 : 29;
 
-index_t largest_prime_factor(index_t n) {
-  index_t largest = 1;
-  for (index_t p = 2; p * p <= n; ++p) {
-    for (; n % p == 0; n /= p) largest = p;
-  }
-  return std::max(largest, n);
-}
-
 // The smallest 2^k, 3 2^k or 5 2^k that is long enough. Other products of small primes take half as
 // long again per element, which outweighs their shorter length.
 index_t padded_length(index_t n) {
@@ -112,6 +104,14 @@ void put(std::complex<double> f, std::vector<T>& re, std::vector<T>& im) {
 }
 
 }  // namespace
+
+index_t largest_prime_factor(index_t n) {
+  index_t largest = 1;
+  for (index_t p = 2; p * p <= n; ++p) {
+    for (; n % p == 0; n /= p) largest = p;
+  }
+  return std::max(largest, n);
+}
 
 template <class T>
 bool ChirpLine<T>::is_better(index_t n) {

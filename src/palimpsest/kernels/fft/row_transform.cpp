@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums are compiled once per instruction set.
+// The sums are compiled once per instruction set, SSE4 included: without vectors chirps would be
+// faster.
 #include "palimpsest/kernels/fft/row_transform.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "palimpsest/copy/loop_targets.hpp"
 
@@ -118,33 +118,35 @@ void add_all_outputs(D d, const Group<T>& g, index_t begin, index_t end) {
   }
 }
 
-// Numbers [begin, end) of the rows: a multiple of kWide vectors. At most kMost results at a time,
-// as even parts of all as fit.
-template <int kMost, int kWide, class D, class T>
+// Numbers [begin, end) of the rows: a multiple of kWide vectors. Up to six results at a time, whose
+// sums fill 12 of 16 registers if kWide is 2; as evenly as possible.
+template <int kWide, class D, class T>
 void transform(D d, const Group<T>& g, index_t begin, index_t end) {
   const auto lanes = static_cast<index_t>(hn::Lanes(d));
   for (index_t at = begin; at < end; at += lanes) add_pairs(d, g, at);
-  const index_t parts = (g.half() + kMost - 1) / kMost;
-  const index_t outputs = parts > 0 ? (g.half() + parts - 1) / parts : 0;
-  const auto with = [&]<int kOutputs>(std::integral_constant<int, kOutputs>) {
-    if constexpr (kOutputs <= kMost) {
-      if (outputs == kOutputs) add_all_outputs<kOutputs, kWide>(d, g, begin, end);
-    }
-  };
-  with(std::integral_constant<int, 1>());
-  with(std::integral_constant<int, 2>());
-  with(std::integral_constant<int, 3>());
-  with(std::integral_constant<int, 4>());
-  with(std::integral_constant<int, 5>());
-  with(std::integral_constant<int, 6>());
+  if (g.half() == 0) return;
+  const index_t parts = (g.half() + 5) / 6;
+  switch ((g.half() + parts - 1) / parts) {
+    case 1:
+      return add_all_outputs<1, kWide>(d, g, begin, end);
+    case 2:
+      return add_all_outputs<2, kWide>(d, g, begin, end);
+    case 3:
+      return add_all_outputs<3, kWide>(d, g, begin, end);
+    case 4:
+      return add_all_outputs<4, kWide>(d, g, begin, end);
+    case 5:
+      return add_all_outputs<5, kWide>(d, g, begin, end);
+    default:
+      return add_all_outputs<6, kWide>(d, g, begin, end);
+  }
 }
 
 template <class T>
 void run_step(const RowStep<T>& step, T* memory, T* scratch, index_t width) {
   const hn::ScalableTag<T> d;
   const hn::CappedTag<T, 16 / sizeof(T)> narrow;
-  // The sums of two vectors and six results fill 12 of 16 registers.
-  constexpr int kWide = 2, kMostOutputs = 6;
+  constexpr int kWide = 2;
   const auto wide = kWide * static_cast<index_t>(hn::Lanes(d));
   const index_t most = width / wide * wide, half = step.length / 2;
   const auto groups = static_cast<index_t>(step.from.size()) / step.length;
@@ -157,8 +159,8 @@ void run_step(const RowStep<T>& step, T* memory, T* scratch, index_t width) {
                          scratch,
                          scratch + width,
                          scratch + (1 + half) * width};
-    transform<kMostOutputs, kWide>(d, group, 0, most);
-    if constexpr (hn::MaxLanes(d) > 1) transform<kMostOutputs, 1>(narrow, group, most, width);
+    transform<kWide>(d, group, 0, most);
+    if constexpr (hn::MaxLanes(d) > 1) transform<1>(narrow, group, most, width);
   }
 }
 
@@ -176,16 +178,16 @@ void double_step(const RowStep<double>& step, double* memory, double* scratch, i
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <cmath>
 #include <map>
 #include <mutex>
-#include <numbers>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/kernels/fft/chirp_line.hpp"
+#include "palimpsest/kernels/fft/line_twiddles.hpp"
 
 namespace palimpsest {
 
@@ -209,11 +211,7 @@ constexpr index_t kLeastPrime = 13, kShortest = 17, kMostTerms = 112;
 // n = p q without a common factor, p + q the least; p a multiple of the largest prime factor.
 std::optional<std::pair<index_t, index_t>> factors_of(index_t n) {
   if (n < kShortest || n > kMostTerms * kMostTerms / 4) return std::nullopt;
-  index_t largest = 1, rest = n;
-  for (index_t p = 2; p * p <= rest; ++p) {
-    for (; rest % p == 0; rest /= p) largest = p;
-  }
-  largest = std::max(largest, rest);
+  const index_t largest = largest_prime_factor(n);
   std::optional<std::pair<index_t, index_t>> best;
   for (index_t p = largest; p <= n && largest >= kLeastPrime; p += largest) {
     const index_t q = n / p;
@@ -229,10 +227,9 @@ RowStep<T> step_of(index_t length) {
   step.length = length;
   for (index_t k = 1; k <= length / 2; ++k) {
     for (index_t j = 1; j <= length / 2; ++j) {
-      const double angle =
-          2 * std::numbers::pi * static_cast<double>(j * k % length) / static_cast<double>(length);
-      step.cosines.push_back(static_cast<T>(std::cos(angle)));
-      step.sines.push_back(static_cast<T>(std::sin(angle)));
+      const std::complex<double> root = root_of_unity(j * k % length, length, false);
+      step.cosines.push_back(static_cast<T>(root.real()));
+      step.sines.push_back(static_cast<T>(root.imag()));
     }
   }
   return step;
