@@ -62,7 +62,7 @@ std::string LeafSum::parameters() const {
 Apply LeafSum::make_node(std::span<const Variable> inputs) const {
   ops::expect_inputs(inputs, 1, name());
   const TensorType& type = inputs[0].type();
-  const index_t own = own_leaves();
+  const index_t own = own_leaves().size();
   if (type.shape.empty() || type.shape[0] != own) {
     throw ShapeError(fmt::format("[LeafSum] x: got {}, expected {} leaves along the first axis",
                                  to_string(type.shape), own));
@@ -81,11 +81,12 @@ index_t LeafSum::sums_before(index_t rank) const {
   return start == leaves_ ? 1 : held_sums(start);
 }
 
+// The first leaf of a block begins a sum.
 index_t LeafSum::most_sums() const {
   index_t most = 1;
-  for (index_t n = 0; n < leaves_; ++n) most = std::max(most, held_sums(n + 1));
-  // A full block, before it is added to others.
-  for (index_t n = 0; n < leaves_; n += kLeafRows) most = std::max(most, held_sums(n) + 1);
+  for (index_t n = 0; n < leaves_; ++n) {
+    most = std::max(most, held_sums(n) + (n % kLeafRows == 0 ? 1 : 0));
+  }
   return most;
 }
 
@@ -175,7 +176,7 @@ void LeafSum::run(RunContext& context) const {
   auto* const result = static_cast<std::byte*>(y.data);
   if (leaves_ == 0) std::memset(result, 0, at(bytes));
   const index_t ranks = group().size(), self = group().self, segments = segments_of(bytes);
-  const PartRange own = part_range(leaves_, static_cast<int>(self), group().size());
+  const PartRange own = own_leaves();
   const index_t most = most_sums(), room = std::min(kSegmentBytes, bytes);
   // Sum i of a segment: the first one in the result, others in scratch, by turns of two segments.
   const auto sum_at = [&](index_t s, index_t i) {

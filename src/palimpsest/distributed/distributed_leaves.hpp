@@ -31,7 +31,7 @@ class LeafSum final : public CommunicationOp {
   void run(RunContext& context) const override;
 
  private:
-  index_t own_leaves() const { return part_range(leaves_, group().self, group().size()).size(); }
+  PartRange own_leaves() const { return part_range(leaves_, group().self, group().size()); }
   index_t sums_before(index_t rank) const;
   index_t most_sums() const;
 

@@ -85,7 +85,7 @@ void copy_dense(const Tensor& array, ScratchArray& into, index_t first) {
 }
 
 Tensor dense_copy(const Tensor& array, const Place& place) {
-  if (place.in_memory) {
+  if (place.in_memory) {  // without zeros and pieces in between
     Tensor copy = Tensor::empty(array.shape(), DType::complex64);
     for (index_t i = 0; i < array.shape(0); ++i) {
       copy.select(0, i).copy_from(array.select(0, i));

@@ -12,12 +12,9 @@ namespace {
 bool changes_along(const Tensor& mask, index_t axis) {
   const index_t n = mask.shape(axis) - 1;
   const Tensor a = mask.narrow(axis, 0, n), b = mask.narrow(axis, 1, n);
-  const auto view = [](const Tensor& t) {
-    return ConstView{t.raw_data(), t.dtype(), t.shape(), t.strides()};
-  };
   return reduce_all<bool>(ReduceOp::any,
                           ElementwiseProgram(ScalarOp::ne, std::array{a.dtype(), b.dtype()}),
-                          std::array{view(a), view(b)});
+                          std::array{a.view_of(), b.view_of()});
 }
 
 }  // namespace
