@@ -8,66 +8,12 @@
 #include <string>
 #include <thread>
 
-#include "kernels/arrays.hpp"
+#include "kernels/fft_reference.hpp"
 #include "kernels/targets.hpp"
 #include "palimpsest/kernels/fft/real_lines.hpp"
 
 namespace palimpsest::testing {
 namespace {
-
-using Wide = std::complex<double>;
-
-FftSpec spec_for(const Array& x, const Array& y, Axes axes) {
-  FftSpec spec;
-  spec.dtype = x.dtype();
-  spec.extents = x.extents();
-  spec.in_strides = x.strides();
-  spec.out_strides = y.strides();
-  spec.axes = std::move(axes);
-  return spec;
-}
-
-// One axis at a time, by the definition.
-std::vector<Wide> naive(const FftSpec& spec, const Array& x) {
-  std::vector<Wide> values;
-  for (index_t i = 0; i < x.count(); ++i) values.push_back(x.value(i));
-  for (const index_t axis : spec.axes) {
-    const auto a = static_cast<std::size_t>(axis);
-    const index_t n = spec.extents[a], c = spec.centered ? n / 2 : 0;
-    index_t stride = 1;
-    for (std::size_t i = a + 1; i < spec.extents.size(); ++i) stride *= spec.extents[i];
-    std::vector<Wide> result(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const index_t k = static_cast<index_t>(i) / stride % n;
-      const std::size_t line = i - static_cast<std::size_t>(k * stride);
-      for (index_t j = 0; j < n; ++j) {
-        const double turns =
-            static_cast<double>(((k - c) * (j - c) % n + n) % n) / static_cast<double>(n);
-        const double angle = 2 * std::numbers::pi * turns * (spec.forward ? -1 : 1);
-        result[i] += values[line + static_cast<std::size_t>(j * stride)] * std::polar(1.0, angle);
-      }
-    }
-    values = result;
-  }
-  for (Wide& v : values) v *= spec.scale;
-  return values;
-}
-
-void expect_close(const Array& y, const std::vector<Wide>& expected, const std::string& what) {
-  double largest = 0, error = 0;
-  for (index_t i = 0; i < y.count(); ++i) {
-    largest = std::max(largest, std::abs(expected[static_cast<std::size_t>(i)]));
-    error = std::max(error, std::abs(y.value(i) - expected[static_cast<std::size_t>(i)]));
-  }
-  const double eps = y.dtype() == DType::complex64 ? 6e-8 : 1.2e-16;
-  EXPECT_LE(error, 20 * eps * (largest + 1)) << what;
-}
-
-std::string describe(const FftSpec& s) {
-  return to_string(s.extents) + " axes " + to_string(s.axes) + " in " + to_string(s.in_strides) +
-         " out " + to_string(s.out_strides) + (s.forward ? " forward" : " backward") +
-         (s.centered ? " centered" : "") + (s.in_place ? " in place" : "");
-}
 
 TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
   Random random(71);

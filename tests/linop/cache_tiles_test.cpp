@@ -219,16 +219,18 @@ TEST_F(CacheTiles, ResultsMayBeInputs) {
 TEST_F(CacheTiles, FunctionsAndGradientsUseThem) {
   const NamedLinop A = sense(maps(8));
   const Variable x = make_input(kImage, "x");
-  const auto value = [&] {
-    const Variable loss = ops::sum(ops::abs2(A(x)));
-    return function({x}, {Out(grad(loss, x)), Out(A.N()(x))});
-  };
+  const Variable loss = ops::sum(ops::abs2(A(x)));
+  // Together they share their transforms where nothing is cut, and a spectrum that two steps read
+  // is rounded before it is weighed.
+  const auto apart = [&] { return function({x}, A.N()(x)); };
+  const auto both = [&] { return function({x}, {Out(grad(loss, x)), Out(A.N()(x))}); };
   const Tensor image = random({kSide, kSide}, DType::complex64);
-  const auto tiled = value()(image);
+  const Tensor tiled = apart()(image).tensor();
+  const auto tiled_both = both()(image);
   const ConfigScope scope(without_cache_tiles());
-  const auto whole = value()(image);
-  EXPECT_TRUE(same_bits(tiled[1], whole[1]));
-  EXPECT_LE(difference(tiled[0], whole[0]), 1e-5);
+  EXPECT_TRUE(same_bits(tiled, apart()(image).tensor()));
+  const auto whole_both = both()(image);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_LE(difference(tiled_both[i], whole_both[i]), 1e-5);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <complex>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "palimpsest/linop/containers/add.hpp"
@@ -79,6 +80,16 @@ inline void expect_close(const Matrix& a, const Matrix& b, double tolerance = 1e
       EXPECT_LE(std::abs(a[i][j] - b[i][j]), tolerance) << "at (" << i << ", " << j << ")";
     }
   }
+}
+
+/// Fourier transforms in a plan; a step with weights has two.
+inline std::size_t count_transforms(const Plan& plan) {
+  std::size_t n = 0;
+  for (const PlannedStep& step : plan.steps) {
+    const std::string name = step.node.op().name();
+    n += name.starts_with("Fft") ? 1 : name.starts_with("WeightedFft") ? 2 : 0;
+  }
+  return n;
 }
 
 inline Tensor random(Extents shape, DType dtype = DType::complex128, std::uint64_t stream = 7) {

@@ -50,6 +50,41 @@ struct ReorderingRewriteTest : ::testing::Test {
   }
 };
 
+TEST_F(ReorderingRewriteTest, WeighSpectraJoinsTransformsWithWeightsBetween) {
+  const Variable mask = input(DType::float32, {4, 6}, "mask");
+  const Variable row = input(DType::float32, {1, 6}, "row");
+  const Variable q = input(DType::complex64, {4, 6}, "q");
+  const FftOptions centered{FftNorm::ortho, true};
+  const auto there = [&](const Variable& v, const Axes& axes = {0, 1}) {
+    return ops::fft(v, axes);
+  };
+  const auto back = [&](const Variable& v, const Axes& axes = {0, 1}) {
+    return ops::ifft(v, axes);
+  };
+  nearly("weigh_spectra",
+         {{"real", back(there(c) * mask), {"WeightedFft"}},
+          {"weights first", back(mask * there(c)), {"WeightedFft"}},
+          {"complex", back(there(c) * q), {"WeightedFft"}},
+          {"repeated", back(there(c, {1}) * row, {1}), {"WeightedFft"}},
+          {"back first", there(back(c) * mask), {"WeightedFft"}},
+          {"centered",
+           ops::fft_adjoint(ops::fft(c, {0, 1}, centered) * mask, {0, 1}, centered),
+           {"WeightedFft"}},
+          {"twice", back(there(back(there(c) * mask)) * q), {"WeightedFft", "WeightedFft"}},
+          {"weights computed", back(there(c) * ops::exp(mask)), {"Exp", "WeightedFft"}}});
+  const Variable spectrum = there(c);
+  const Variable one = input(DType::complex64, {1, 6}, "one");
+  alone("weigh_spectra",
+        {there(there(c) * mask),                                  // the same sign
+         back(there(c) * mask, {0}),                              // other axes
+         ops::ifft(there(c) * mask, {0, 1}, centered),            // another center
+         back(there(c) + mask),                                   // no product
+         back(spectrum * mask) + spectrum,                        // the spectrum is read once more
+         back(there(one, {1}) * mask, {1}),                       // the weights repeat the spectrum
+         back(there(c) * input(DType::float64, {4, 6}, "wide")),  // of another precision
+         back(there(c) * input(DType::float32, {kUnknown, 6}, "unknown"))});
+}
+
 TEST_F(ReorderingRewriteTest, SpecializePowersFindsProductsAndRoots) {
   nearly("specialize_powers",
          {{"x^2", ops::pow(x, 2.0), {"Square"}},

@@ -22,6 +22,7 @@
 #include "palimpsest/rewrite/passes/fusion/fuse_sums.hpp"
 #include "palimpsest/rewrite/passes/fusion/fusion.hpp"
 #include "palimpsest/rewrite/passes/fusion/join_passes.hpp"
+#include "palimpsest/rewrite/passes/fusion/weigh_spectra.hpp"
 #include "palimpsest/rewrite/passes/inplace.hpp"
 #include "palimpsest/rewrite/passes/join_messages.hpp"
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
@@ -81,6 +82,8 @@ std::vector<Rewrite> library() {
        "new values of constants are computed"},
       {"collect_terms", 48, fast({"reorders"}), collect_terms,
        "equal terms of sums become multiples, numbers in sums and products become one"},
+      {"weigh_spectra", 48.5, fast({"fusion", "reorders"}), weigh_spectra,
+       "a transform, weights and the transform back become one step"},
       {"fuse_elementwise", 49, fast({"fusion"}), fuse_elementwise,
        "chains of elementwise ops become one step"},
       {"fuse_reductions", 49, fast({"fusion"}), fuse_reductions,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,13 @@ namespace palimpsest {
 /// differ by rounding.
 enum class FftEffort : std::uint8_t { estimate, measure };
 
+/// Weights of a spectrum, which have the axes of the array.
+struct FftWeights {
+  bool is_complex = false;  // else real; of the array's precision
+  Strides strides;          // in elements, any sign; 0 along axes where they repeat
+  friend bool operator==(const FftWeights&, const FftWeights&) = default;
+};
+
 /// A discrete Fourier transform of arrays of known shape and layout.
 struct FftSpec {
   DType dtype = DType::complex64;  // complex64 or complex128
@@ -28,7 +36,8 @@ struct FftSpec {
   bool forward = true;              // exp(-2 pi i ...)
   bool centered = false;            // index 0 of both domains lies at element floor(N/2)
   double scale = 1;
-  bool in_place = false;  // in and out are the same memory
+  bool in_place = false;                   // in and out are the same memory
+  std::optional<FftWeights> weights = {};  // multiplies by them, and transforms back
   FftEffort effort = FftEffort::measure;
   friend bool operator==(const FftSpec&, const FftSpec&) = default;
 };
@@ -58,14 +67,17 @@ class FftPlan {
 FftPlan fft_plan(const FftSpec& spec);
 
 /// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,
-/// c_d = floor(N_d / 2) if centered, else 0.
+/// c_d = floor(N_d / 2) if centered, else 0. With weights w: y = scale F'(w F(x)), where F is that
+/// sum without the scale and F' the one of the other sign.
 ///
-/// Aliases  `in` is not written; `in` and `out` are disjoint. In place: `in` and `out` are equal
-/// Cost     O(N log N); one pass over memory per axis, including centering and scale; 256 KiB of
-///          stack per thread. Lines run on oneTBB threads; the result depends neither on their
-///          number nor on strides or alignment
+/// Aliases  `in` and `weights` are not written; `in`, `weights` and `out` are disjoint. In place:
+///          `in` and `out` are equal
+/// Cost     O(N log N); one pass over memory per axis, including centering and scale. With weights
+///          two, but one along the axis with the largest stride: its lines go there and back while
+///          they are in cache. 256 KiB of stack per thread. Lines run on oneTBB threads; the result
+///          depends neither on their number nor on strides or alignment
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
-void execute(const FftPlan& plan, const void* in, void* out);
+void execute(const FftPlan& plan, const void* in, void* out, const void* weights = nullptr);
 
 /// Name and version of the FFT library.
 std::string fft_library_version();

@@ -183,6 +183,13 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
   if (options_.transforms && options_.twiddles == nullptr &&
       RowTransform<T>::is_better(line_.extent)) {
     rows_ = RowTransform<T>::find_or_make(line_.extent, options_.forward);
+    if (options_.weights) {
+      back_rows_ = RowTransform<T>::find_or_make(line_.extent, !options_.forward);
+    }
+  }
+  if (options_.weights) {
+    weights_.emplace(line_.weights(), panel_.weights(), options_.weights->is_complex,
+                     options_.weights->scale);
   }
   choose_lines();
   panels_ = (panel_.extent + lines_ - 1) / lines_;
@@ -202,14 +209,18 @@ void LinePass<T>::choose_lines() {
   }
   distance_ = scratch_distance<T>(line_.extent);
   const bool at_once = line_.extent < kShortLine;
-  const index_t fitting = kScratchBytes / (distance_ * kItem<T>)-1;
+  const auto weight_bytes = weights_ ? static_cast<index_t>(weights_->bytes_per_line()) : 0;
+  const index_t fitting = kScratchBytes / (distance_ * kItem<T> + weight_bytes) - 1;
   lines_ = std::min(panel_.extent,
                     fitting >= 1 ? std::min(fitting, kPanelBytes / kItem<T>) : kLongPanelLines);
   together_ = at_once ? lines_ : 1;
   if (!options_.transforms) return;
   first_line_ = together_;
-  plan_ = LinePlan<T>::find_or_make(line_.extent, together_, distance_, options_.forward,
-                                    options_.effort);
+  const auto plan = [&](bool forward) {
+    return LinePlan<T>::find_or_make(line_.extent, together_, distance_, forward, options_.effort);
+  };
+  plan_ = plan(options_.forward);
+  if (weights_) back_ = plan(!options_.forward);
 }
 
 // The axis with the smallest stride makes the panels; axes with even steps on both sides are
@@ -223,8 +234,10 @@ void LinePass<T>::order_axes() {
     PassAxis& outer = outer_[i - 1];
     const PassAxis inner = outer_[i];
     if (outer.in_stride == inner.in_stride * inner.extent &&
-        outer.out_stride == inner.out_stride * inner.extent) {
-      outer = {outer.extent * inner.extent, inner.in_stride, inner.out_stride};
+        outer.out_stride == inner.out_stride * inner.extent &&
+        outer.weight_stride == inner.weight_stride * inner.extent && outer.weight_shift == 0 &&
+        inner.weight_shift == 0) {
+      outer = {outer.extent * inner.extent, inner.in_stride, inner.out_stride, inner.weight_stride};
       outer_.erase(outer_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
@@ -235,14 +248,19 @@ void LinePass<T>::order_axes() {
   outer_.pop_back();
 }
 
+// Lines that a plan transforms in vain.
+template <class T>
+void LinePass<T>::fill_up(Complex<T>* slots, index_t lines) const {
+  std::fill(slots + lines * distance_, slots + together_ * distance_, Complex<T>(0));
+}
+
 // Single lines use one additional line of scratch: each line moves down by one place, from the
 // first to the last.
 template <class T>
 void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
   if (!plan_) return;
   if (together_ > 1) {
-    std::fill(scratch + (first_line_ + lines) * distance_,
-              scratch + (first_line_ + together_) * distance_, Complex<T>(0));
+    fill_up(scratch + first_line_ * distance_, lines);
     plan_->execute(scratch + first_line_ * distance_, scratch);
     return;
   }
@@ -304,57 +322,113 @@ index_t lines_in_rows(index_t lines) {
   return (lines + kLines - 1) / kLines * kLines;
 }
 
-// Transforms a panel whose elements are rows of scratch.
+// Rows of scratch are elements of the panel.
 template <class T>
-void LinePass<T>::run_rows(const Complex<T>* from, Complex<T>* to, Complex<T>* scratch,
-                           index_t lines) const {
-  const index_t n = line_.extent, width = lines_in_rows<T>(lines);
+void LinePass<T>::load_rows(const Panel& panel, Complex<T>* rows) const {
+  const index_t n = line_.extent, lines = panel.lines, width = lines_in_rows<T>(lines);
   for (index_t j = 0; j < n && lines < width; ++j) {
-    std::fill(scratch + j * width + lines, scratch + (j + 1) * width, Complex<T>(0));
+    std::fill(rows + j * width + lines, rows + (j + 1) * width, Complex<T>(0));
   }
-  const Layout rows{1, width};
-  move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch, rows, lines, n,
+  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, rows, {1, width}, lines, n,
                 options_.before);
+}
+
+template <class T>
+void LinePass<T>::store_rows(const Panel& panel, const Complex<T>* rows) const {
+  move_panel<T>(rows, {1, lines_in_rows<T>(panel.lines)}, panel.to,
+                {panel_.out_stride, line_.out_stride}, panel.lines, line_.extent, options_.after);
+}
+
+// A panel whose elements are rows of scratch: there, weights, and back.
+template <class T>
+void LinePass<T>::weigh_rows(const Panel& panel, Complex<T>* scratch) const {
+  const index_t n = line_.extent, width = lines_in_rows<T>(panel.lines);
+  Complex<T>* const results = scratch + n * width;
+  load_rows(panel, scratch);
   rows_->execute(scratch, width);
-  move_panel<T>(scratch + n * width, rows, to, {panel_.out_stride, line_.out_stride}, lines, n,
+  for (index_t j = 0; j < n; ++j) {
+    weights_->apply_across(panel.weights, j, panel.first, panel.lines, results + j * width,
+                           scratch + j * width);
+  }
+  back_rows_->execute(scratch, width);
+  store_rows(panel, results);
+}
+
+// There, weights, and back. A single line goes through the first line of scratch, where it is in
+// the first level of cache all the while.
+template <class T>
+void LinePass<T>::weigh(const Panel& panel, Complex<T>* scratch) const {
+  const index_t n = line_.extent, lines = panel.lines;
+  Complex<T>* const slots = scratch + first_line_ * distance_;
+  auto* const weights = reinterpret_cast<std::byte*>(slots + lines_ * distance_);
+  const Layout dense{distance_, 1};
+  weights_->load(panel.weights, panel.first, lines, weights);
+  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, dense, lines, n,
+                options_.before);
+  const bool at_once = plan_ && together_ > 1, alone = plan_ && together_ == 1;
+  if (at_once) {
+    fill_up(slots, lines);
+    plan_->execute(slots, scratch);
+  }
+  for (index_t c = 0; c < lines; ++c) {
+    Complex<T>* const slot = slots + c * distance_;
+    if (alone) plan_->execute(slot, scratch);
+    weights_->apply(weights, c, alone ? scratch : at_once ? scratch + c * distance_ : slot);
+    if (alone) back_->execute(scratch, slot);
+  }
+  if (at_once) back_->execute(scratch, slots);
+  move_panel<T>(slots, dense, panel.to, {panel_.out_stride, line_.out_stride}, lines, n,
                 options_.after);
 }
 
 template <class T>
-void LinePass<T>::run_panels(const Complex<T>* x, Complex<T>* y, Complex<T>* scratch, index_t begin,
-                             index_t end) const {
-  for (index_t task = begin; task < end; ++task) {
-    const index_t first = task % panels_ * lines_;
-    const index_t lines = std::min(lines_, panel_.extent - first);
-    const Complex<T>* from = x + first * panel_.in_stride;
-    Complex<T>* to = y + first * panel_.out_stride;
-    index_t rest = task / panels_;
-    for (std::size_t i = outer_.size(); i-- > 0;) {
-      const index_t position = rest % outer_[i].extent;
-      rest /= outer_[i].extent;
-      from += position * outer_[i].in_stride;
-      to += position * outer_[i].out_stride;
-    }
-    if (rows_) {
-      run_rows(from, to, scratch, lines);
-      continue;
-    }
-    // Lines of more than a page load faster by a copy than in the access order of a transform.
-    if (x != y && line_.extent * kItem<T> <= kPage && is_plain()) {
-      transform_rows(from, to, scratch, lines);
-      continue;
-    }
-    const Layout dense{distance_, 1};
-    move_panel<T>(from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
-                  dense, lines, line_.extent, options_.before);
-    if (transform_to(scratch, to, lines)) continue;
-    transform(scratch, lines);
-    for (index_t c = 0; c < lines && options_.twiddles != nullptr; ++c) {
-      options_.twiddles->apply(first + c, scratch + c * distance_, line_.extent);
-    }
-    move_panel<T>(scratch, dense, to, {panel_.out_stride, line_.out_stride}, lines, line_.extent,
-                  options_.after);
+typename LinePass<T>::Panel LinePass<T>::panel(const Complex<T>* x, Complex<T>* y,
+                                               const void* weights, index_t task) const {
+  Panel panel{x, y, static_cast<const std::byte*>(weights), task % panels_ * lines_, 0};
+  panel.lines = std::min(lines_, panel_.extent - panel.first);
+  panel.from += panel.first * panel_.in_stride;
+  panel.to += panel.first * panel_.out_stride;
+  index_t rest = task / panels_;
+  for (std::size_t i = outer_.size(); i-- > 0;) {
+    const PassAxis& axis = outer_[i];
+    const index_t position = rest % axis.extent;
+    rest /= axis.extent;
+    panel.from += position * axis.in_stride;
+    panel.to += position * axis.out_stride;
+    if (weights_) panel.weights += axis.weights().at(position) * weights_->item();
   }
+  return panel;
+}
+
+template <class T>
+void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_place) const {
+  const index_t lines = panel.lines;
+  if (weights_) {
+    rows_ ? weigh_rows(panel, scratch) : weigh(panel, scratch);
+    return;
+  }
+  if (rows_) {
+    load_rows(panel, scratch);
+    const index_t width = lines_in_rows<T>(lines);
+    rows_->execute(scratch, width);
+    store_rows(panel, scratch + line_.extent * width);
+    return;
+  }
+  // Lines of more than a page load faster by a copy than in the access order of a transform.
+  if (!is_in_place && line_.extent * kItem<T> <= kPage && is_plain()) {
+    transform_rows(panel.from, panel.to, scratch, lines);
+    return;
+  }
+  const Layout dense{distance_, 1};
+  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
+                dense, lines, line_.extent, options_.before);
+  if (transform_to(scratch, panel.to, lines)) return;
+  transform(scratch, lines);
+  for (index_t c = 0; c < lines && options_.twiddles != nullptr; ++c) {
+    options_.twiddles->apply(panel.first + c, scratch + c * distance_, line_.extent);
+  }
+  move_panel<T>(scratch, dense, panel.to, {panel_.out_stride, line_.out_stride}, lines,
+                line_.extent, options_.after);
 }
 
 template <class T>
@@ -362,7 +436,10 @@ std::size_t LinePass<T>::scratch_bytes() const {
   if (rows_) {
     return static_cast<std::size_t>(rows_->rows() * lines_in_rows<T>(lines_)) * sizeof(Complex<T>);
   }
-  return static_cast<std::size_t>((first_line_ + lines_) * distance_) * sizeof(Complex<T>);
+  const std::size_t weights =
+      weights_ ? static_cast<std::size_t>(lines_ + 1) * weights_->bytes_per_line() : 0;
+  return static_cast<std::size_t>((first_line_ + lines_) * distance_) * sizeof(Complex<T>) +
+         weights;
 }
 
 template <class T>
@@ -375,19 +452,20 @@ std::size_t LinePass<T>::bytes() const {
 }
 
 template <class T>
-void LinePass<T>::run(const Complex<T>* x, Complex<T>* y) const {
+void LinePass<T>::run(const Complex<T>* x, Complex<T>* y, const void* weights) const {
   const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
-  if (scratch_) {
-    parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
-      scratch_->use([&](std::byte* memory) {
-        run_panels(x, y, reinterpret_cast<Complex<T>*>(memory), begin, end);
-      });
-    });
-    return;
-  }
   parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
+    const auto run_panels = [&](std::byte* memory) {
+      for (index_t task = begin; task < end; ++task) {
+        run_panel(panel(x, y, weights, task), reinterpret_cast<Complex<T>*>(memory), x == y);
+      }
+    };
+    if (scratch_) {
+      scratch_->use(run_panels);
+      return;
+    }
     const Scratched<PanelMemory> memory;
-    run_panels(x, y, reinterpret_cast<Complex<T>*>(memory->bytes.data()), begin, end);
+    run_panels(memory->bytes.data());
   });
 }
 

@@ -3,18 +3,31 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/kernels/fft/fftw.hpp"
 #include "palimpsest/kernels/fft/line_twiddles.hpp"
+#include "palimpsest/kernels/fft/panel_weights.hpp"
 #include "palimpsest/kernels/fft/row_transform.hpp"
 
 namespace palimpsest {
 
-/// One axis of an array on both sides; strides in elements, any sign.
+/// One axis of an array on both sides, and of weights; strides in elements, any sign. Point j has
+/// weight number (j + weight_shift) mod extent.
 struct PassAxis {
   index_t extent = 1, in_stride = 0, out_stride = 0;
+  index_t weight_stride = 0, weight_shift = 0;
+
+  WeightAxis weights() const { return {extent, weight_stride, weight_shift}; }
+};
+
+/// Weights of what a pass transforms; it then transforms back.
+template <class T>
+struct PassWeights {
+  bool is_complex = false;
+  T scale = 1;  // a factor of all weights
 };
 
 /// Factors of the elements of a line: real, complex, or none.
@@ -38,14 +51,6 @@ class ArrayPass {
   virtual std::size_t bytes() const = 0;
 };
 
-/// Distance of lines in scratch, in elements: an odd number of cache lines. Lines a power of two
-/// apart would compete for the same cache sets.
-template <class T>
-constexpr index_t scratch_distance(index_t elements) {
-  constexpr index_t kInLine = 64 / static_cast<index_t>(sizeof(std::complex<T>));
-  return ((elements + kInLine - 1) / kInLine | 1) * kInLine;
-}
-
 /// Scratch of one size that is kept between runs. Concurrent runs get one each.
 class KeptScratch {
  public:
@@ -68,7 +73,8 @@ class KeptScratch {
   std::vector<std::unique_ptr<FftMemory>> spare_;
 };
 
-/// y = after * FFT(before * x) for every line along one axis.
+/// y = after * FFT(before * x) for every line along one axis; with weights w, y = F'(w FFT(x)) with
+/// the transform F' of the other sign.
 ///
 /// Panels of neighbouring lines are copied to dense scratch, transformed and copied back, so that
 /// whole cache lines are used for any strides. The copies apply phases and scales. Results do not
@@ -84,25 +90,41 @@ class LinePass final : public ArrayPass<T> {
     /// Additional factors after the transform, for lines that repeat along one axis only; not
     /// owned.
     const LineTwiddles<T>* twiddles = nullptr;
+    /// Then there are no other factors.
+    std::optional<PassWeights<T>> weights = {};
   };
   /// `others`: the axes along which lines repeat.
   LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
 
-  void run(const std::complex<T>* x, std::complex<T>* y) const override;
+  void run(const std::complex<T>* x, std::complex<T>* y) const override { run(x, y, nullptr); }
+  /// `weights`: the element of point 0 of line 0, real or complex.
+  void run(const std::complex<T>* x, std::complex<T>* y, const void* weights) const;
   std::size_t bytes() const override;
 
  private:
+  // One panel: its first lines on both sides, and its weights.
+  struct Panel {
+    const std::complex<T>* from;
+    std::complex<T>* to;
+    const std::byte* weights;
+    index_t first, lines;
+  };
+
   void order_axes();
   void choose_lines();
-  void run_panels(const std::complex<T>* x, std::complex<T>* y, std::complex<T>* scratch,
-                  index_t begin, index_t end) const;
-  void run_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
-                index_t lines) const;
+  Panel panel(const std::complex<T>* x, std::complex<T>* y, const void* weights,
+              index_t task) const;
+  void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const;
+  void weigh(const Panel& panel, std::complex<T>* scratch) const;
+  void weigh_rows(const Panel& panel, std::complex<T>* scratch) const;
+  void load_rows(const Panel& panel, std::complex<T>* rows) const;
+  void store_rows(const Panel& panel, const std::complex<T>* rows) const;
   void transform(std::complex<T>* scratch, index_t lines) const;
   bool transform_to(const std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
   bool is_plain() const;
   void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
                       index_t lines) const;
+  void fill_up(std::complex<T>* slots, index_t lines) const;
   std::size_t scratch_bytes() const;
 
   PassAxis line_;
@@ -114,8 +136,9 @@ class LinePass final : public ArrayPass<T> {
   index_t together_ = 1;    // lines per call of FFTW
   index_t first_line_ = 0;  // offset of the input lines in scratch; results begin at 0
   index_t panels_ = 1, tasks_ = 1;
-  std::shared_ptr<const LinePlan<T>> plan_;
-  std::shared_ptr<const RowTransform<T>> rows_;   // instead of plan_
+  std::shared_ptr<const LinePlan<T>> plan_, back_;
+  std::shared_ptr<const RowTransform<T>> rows_, back_rows_;  // instead of plan_ and back_
+  std::optional<PanelWeights<T>> weights_;
   mutable std::unique_ptr<KeptScratch> scratch_;  // for lines too long for the thread's own
 };
 

@@ -88,41 +88,41 @@ std::vector<Variable> Fft::pullback(const Apply&, CotangentSpan cotangents) cons
   return {transform(cotangents[0], adjoint())};
 }
 
-namespace {
-
-FftSpec spec_of(const Fft& op, DType dtype, std::span<const index_t> extents,
-                std::span<const index_t> in_strides, std::span<const index_t> out_strides) {
+FftSpec spec_of(const FftParameters& parameters, bool in_place, DType dtype,
+                std::span<const index_t> extents, std::span<const index_t> in_strides,
+                std::span<const index_t> out_strides) {
   double n = 1;
-  for (index_t axis : op.axes()) n *= static_cast<double>(extents[static_cast<std::size_t>(axis)]);
+  for (index_t axis : parameters.axes) {
+    n *= static_cast<double>(extents[static_cast<std::size_t>(axis)]);
+  }
   FftSpec spec;
   spec.dtype = dtype;
   spec.extents = extents;
   spec.in_strides = in_strides;
   spec.out_strides = out_strides;
-  spec.axes = op.axes();
-  spec.forward = op.forward();
-  spec.centered = op.centered();
-  if (op.scale() == FftScale::root) spec.scale = 1 / std::sqrt(n);
-  if (op.scale() == FftScale::inverse) spec.scale = 1 / n;
-  spec.in_place = op.in_place();
+  spec.axes = parameters.axes;
+  spec.forward = parameters.forward;
+  spec.centered = parameters.centered;
+  if (parameters.scale == FftScale::root) spec.scale = 1 / std::sqrt(n);
+  if (parameters.scale == FftScale::inverse) spec.scale = 1 / n;
+  spec.in_place = in_place;
   return spec;
 }
-
-}  // namespace
 
 std::size_t Fft::library_bytes(const Apply&, std::span<const Layout> inputs,
                                std::span<const Layout> outputs) const {
   const Layout &in = inputs[0], &out = outputs[0];
   if (element_count(in.extents) == 0) return 0;
-  return fft_plan(spec_of(*this, in.dtype, in.extents, in.strides, out.strides)).external_bytes();
+  return fft_plan(spec_of(parameters_, in_place_, in.dtype, in.extents, in.strides, out.strides))
+      .external_bytes();
 }
 
 void Fft::run(RunContext& context) const {
   const ConstView& in = context.input(0);
   const MutableView& out = context.output(0);
   if (element_count(in.extents) == 0) return;
-  execute(fft_plan(spec_of(*this, in.dtype, in.extents, in.strides, out.strides)), in.data,
-          out.data);
+  execute(fft_plan(spec_of(parameters_, in_place_, in.dtype, in.extents, in.strides, out.strides)),
+          in.data, out.data);
 }
 
 Variable transform(const Variable& x, Fft::Parameters parameters) {

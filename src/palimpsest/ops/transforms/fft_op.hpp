@@ -8,6 +8,10 @@
 #include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/transforms/library_memory.hpp"
 
+namespace palimpsest {
+struct FftSpec;
+}
+
 namespace palimpsest::ops {
 
 /// The factor of a transform of N points, as a power of N: 1, 1/sqrt(N), 1/N.
@@ -63,6 +67,11 @@ class Fft final : public InPlaceTwin<Fft>, public HasLibraryMemory {
  private:
   Parameters parameters_;
 };
+
+/// The transform of arrays of these layouts.
+FftSpec spec_of(const FftParameters& parameters, bool in_place, DType dtype,
+                std::span<const index_t> extents, std::span<const index_t> in_strides,
+                std::span<const index_t> out_strides);
 
 /// The transform with these parameters; real input is converted.
 Variable transform(const Variable& x, Fft::Parameters parameters);

@@ -11,7 +11,7 @@
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
-#include "palimpsest/ops/transforms/fft_op.hpp"
+#include "palimpsest/ops/transforms/weighted_fft_op.hpp"
 #include "palimpsest/rewrite/memory_of_values.hpp"
 #include "palimpsest/rewrite/prelude.hpp"
 
@@ -25,7 +25,7 @@ Family family_of(const Op& op) {
   const auto is = [&]<class... T>() { return (dynamic_cast<const T*>(&op) || ...); };
   if (is.template operator()<ops::UpdateSubtensor, ops::UpdateAt>()) return Family::updates;
   if (is.template operator()<ops::AddContract>()) return Family::products;
-  if (is.template operator()<ops::Fft>()) return Family::transforms;
+  if (is.template operator()<ops::Fft, ops::WeightedFft>()) return Family::transforms;
   if (is.template operator()<ops::NextKey>()) return Family::keys;
   return Family::elementwise;
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include "palimpsest/ops/transforms/fft_op.hpp"
+
+namespace palimpsest::ops {
+
+struct WeightedFftParameters {
+  FftParameters there;  // of the first transform
+  FftScale back = FftScale::one;
+  friend bool operator==(const WeightedFftParameters&, const WeightedFftParameters&) = default;
+};
+std::string written(const WeightedFftParameters& value);
+void read(ParameterText& text, WeightedFftParameters& value);
+
+/// A discrete Fourier transform, weights, and the transform back, as in F^H W F of a mask.
+///
+/// Math     y = F'(w F(x)), where F' has the axes of F and the other sign
+/// Shapes   input 0 is x, input 1 is w, of the same rank; w has one element along axes along which
+///          it repeats
+/// DTypes   w is real or complex, of the precision of x
+/// Aliases  in place: the output lies in the memory of x
+/// Cost     one pass over memory less than both transforms and the product, and one of each less
+///          along the outermost transformed axis
+class WeightedFft final : public InPlaceTwin<WeightedFft>, public HasLibraryMemory {
+ public:
+  using Parameters = WeightedFftParameters;
+
+  explicit WeightedFft(Parameters parameters, bool in_place = false)
+      : InPlaceTwin(in_place), parameters_(std::move(parameters)) {}
+
+  /// The parameters of both transforms, if they are of different signs over the same axes.
+  static std::optional<Parameters> joined(const Fft& there, const Fft& back);
+  /// May weights of this type be those of a spectrum of that type?
+  static bool takes(const TensorType& spectrum, const TensorType& weights);
+
+  Apply make_node(std::span<const Variable> inputs) const override;
+  std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
+  Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
+  std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
+  bool can_fail() const override { return false; }
+  std::size_t library_bytes(const Apply&, std::span<const Layout> inputs,
+                            std::span<const Layout> outputs) const override;
+  void run(RunContext& context) const override;
+  static constexpr auto declaration() {
+    return declare("WeightedFft", field(&WeightedFft::parameters_),
+                   in_place_field(&WeightedFft::in_place_));
+  }
+
+ private:
+  FftParameters back() const;
+
+  Parameters parameters_;
+};
+
+}  // namespace palimpsest::ops
