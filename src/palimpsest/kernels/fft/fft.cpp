@@ -303,30 +303,24 @@ class WeightedTransform final : public FftPlan::Impl {
   }
 
   // Long lines are transformed by passes of their own.
-  void make_passes(const PassAxis& line, std::vector<PassAxis> others, bool transforms) {
+  void make_passes(PassAxis line, std::vector<PassAxis> others, bool transforms) {
     const bool is_long = transforms && LongLine<T>::is_better(line.extent, false);
-    const auto in_place = [](PassAxis axis) {
-      axis.in_stride = axis.out_stride;
-      return axis;
-    };
-    std::vector<PassAxis> others_in_place;
-    for (const PassAxis& axis : others) others_in_place.push_back(in_place(axis));
-    const auto long_pass = [&](const PassAxis& axis, const std::vector<PassAxis>& along,
-                               bool forward) {
+    const auto long_pass = [&](bool forward) {
       return std::make_unique<LongLine<T>>(
-          axis, along, typename LongLine<T>::Options{forward, false, 1, spec.effort});
+          line, others, typename LongLine<T>::Options{forward, false, 1, spec.effort});
     };
     if (is_long) {
-      there_ = long_pass(line, others, spec.forward);
-      back_ = long_pass(in_place(line), others_in_place, !spec.forward);
+      there_ = long_pass(spec.forward);
+      line.in_stride = line.out_stride;
+      for (PassAxis& axis : others) axis.in_stride = axis.out_stride;
+      back_ = long_pass(!spec.forward);
     }
     typename LinePass<T>::Options options;
     options.transforms = transforms && !is_long;
     options.forward = spec.forward;
     options.effort = spec.effort;
     options.weights = {spec.weights->is_complex, static_cast<T>(spec.scale)};
-    middle_ = is_long ? std::make_unique<LinePass<T>>(in_place(line), others_in_place, options)
-                      : std::make_unique<LinePass<T>>(line, std::move(others), options);
+    middle_ = std::make_unique<LinePass<T>>(line, std::move(others), options);
   }
 
   Blocks blocks_;

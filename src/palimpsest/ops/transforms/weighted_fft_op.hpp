@@ -21,8 +21,8 @@ void read(ParameterText& text, WeightedFftParameters& value);
 ///          it repeats
 /// DTypes   w is real or complex, of the precision of x
 /// Aliases  in place: the output lies in the memory of x
-/// Cost     one pass over memory less than both transforms and the product, and one of each less
-///          along the outermost transformed axis
+/// Cost     one pass over memory along the transformed axis with the largest stride, two along each
+///          other one; the product takes none
 class WeightedFft final : public InPlaceTwin<WeightedFft>, public HasLibraryMemory {
  public:
   using Parameters = WeightedFftParameters;
