@@ -75,12 +75,13 @@ TEST_F(ReorderingRewriteTest, WeighSpectraJoinsTransformsWithWeightsBetween) {
   const Variable spectrum = there(c);
   const Variable one = input(DType::complex64, {1, 6}, "one");
   alone("weigh_spectra",
-        {there(there(c) * mask),                                  // the same sign
-         back(there(c) * mask, {0}),                              // other axes
-         ops::ifft(there(c) * mask, {0, 1}, centered),            // another center
-         back(there(c) + mask),                                   // no product
-         back(spectrum * mask) + spectrum,                        // the spectrum is read once more
-         back(there(one, {1}) * mask, {1}),                       // the weights repeat the spectrum
+        {there(there(c) * mask),                        // the same sign
+         back(there(c) * mask, {0}),                    // other axes
+         ops::ifft(there(c) * mask, {0, 1}, centered),  // another center
+         back(there(c) + mask),                         // no product
+         back(spectrum * spectrum),                     // transforms that would be repeated
+         back(spectrum * mask) + spectrum,              // the spectrum is read once more
+         back(there(one, {1}) * mask, {1}),             // the weights repeat the spectrum
          back(there(c) * input(DType::float64, {4, 6}, "wide")),  // of another precision
          back(there(c) * input(DType::float32, {kUnknown, 6}, "unknown"))});
 }

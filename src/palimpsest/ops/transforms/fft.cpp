@@ -31,6 +31,14 @@ Fft::Parameters parameters_of(const Variable& x, const Axes& axes, const FftOpti
 
 }  // namespace
 
+double factor_of(FftScale scale, double n) {
+  return scale == FftScale::one ? 1 : scale == FftScale::root ? 1 / std::sqrt(n) : 1 / n;
+}
+
+bool Fft::is_opposite_of(const Fft& other) const {
+  return forward() != other.forward() && axes() == other.axes() && centered() == other.centered();
+}
+
 Fft::Parameters Fft::inverse() const {
   Parameters result = adjoint();
   if (scale() == FftScale::one) result.scale = FftScale::inverse;
@@ -103,8 +111,7 @@ FftSpec spec_of(const FftParameters& parameters, bool in_place, DType dtype,
   spec.axes = parameters.axes;
   spec.forward = parameters.forward;
   spec.centered = parameters.centered;
-  if (parameters.scale == FftScale::root) spec.scale = 1 / std::sqrt(n);
-  if (parameters.scale == FftScale::inverse) spec.scale = 1 / n;
+  spec.scale = factor_of(parameters.scale, n);
   spec.in_place = in_place;
   return spec;
 }

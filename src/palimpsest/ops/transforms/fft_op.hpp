@@ -16,6 +16,8 @@ namespace palimpsest::ops {
 
 /// The factor of a transform of N points, as a power of N: 1, 1/sqrt(N), 1/N.
 enum class FftScale : std::uint8_t { one, root, inverse };
+/// For n points.
+double factor_of(FftScale scale, double n);
 std::string written(FftScale value);
 void read(ParameterText& text, FftScale& value);
 
@@ -45,6 +47,9 @@ class Fft final : public InPlaceTwin<Fft>, public HasLibraryMemory {
   bool forward() const { return parameters_.forward; }
   FftScale scale() const { return parameters_.scale; }
   bool centered() const { return parameters_.centered; }
+  /// Has the other one the other sign, over the same axes? Then the two undo each other but for
+  /// scales.
+  bool is_opposite_of(const Fft& other) const;
   /// Parameters of the transform that undoes this one, and of its adjoint.
   Parameters inverse() const;
   Parameters adjoint() const;

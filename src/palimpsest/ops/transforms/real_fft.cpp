@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "palimpsest/kernels/fft/real_lines.hpp"
 #include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/transforms/real_fft_op.hpp"
@@ -73,10 +71,7 @@ void RealFft::run(RunContext& context) const {
   const ConstView& in = context.input(0);
   const MutableView& out = context.output(0);
   if (element_count(in.extents) == 0) return;
-  const auto n = static_cast<double>(parameters_.n);
-  const double scale = parameters_.scale == FftScale::one    ? 1
-                       : parameters_.scale == FftScale::root ? 1 / std::sqrt(n)
-                                                             : 1 / n;
+  const double scale = factor_of(parameters_.scale, static_cast<double>(parameters_.n));
   (back_ ? half_to_real : real_to_half)(in, out, parameters_.axis, scale);
 }
 

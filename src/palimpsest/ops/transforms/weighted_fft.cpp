@@ -16,12 +16,6 @@ void read(ParameterText& text, WeightedFftParameters& value) {
   read(text, value.back);
 }
 
-std::optional<WeightedFft::Parameters> WeightedFft::joined(const Fft& there, const Fft& back) {
-  const bool is_pair = there.forward() != back.forward() && there.axes() == back.axes() &&
-                       there.centered() == back.centered();
-  return is_pair ? std::optional(Parameters{there.values(), back.scale()}) : std::nullopt;
-}
-
 bool WeightedFft::takes(const TensorType& spectrum, const TensorType& weights) {
   if (weights.dtype != spectrum.dtype && weights.dtype != real_of(spectrum.dtype)) return false;
   if (weights.rank() != spectrum.rank()) return false;

@@ -30,8 +30,6 @@ class WeightedFft final : public InPlaceTwin<WeightedFft>, public HasLibraryMemo
   explicit WeightedFft(Parameters parameters, bool in_place = false)
       : InPlaceTwin(in_place), parameters_(std::move(parameters)) {}
 
-  /// The parameters of both transforms, if they are of different signs over the same axes.
-  static std::optional<Parameters> joined(const Fft& there, const Fft& back);
   /// May weights of this type be those of a spectrum of that type?
   static bool takes(const TensorType& spectrum, const TensorType& weights);
 

@@ -11,6 +11,7 @@
 #include "palimpsest/ops/elementwise/joined_passes.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
+#include "palimpsest/ops/transforms/fft_op.hpp"
 #include "palimpsest/ops/transforms/weighted_fft_op.hpp"
 #include "palimpsest/rewrite/memory_of_values.hpp"
 #include "palimpsest/rewrite/prelude.hpp"

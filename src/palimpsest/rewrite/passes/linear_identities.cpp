@@ -42,10 +42,7 @@ std::optional<Variable> cancel_transforms(const Variable& v) {
   if (!outer) return {};
   const Variable between = v.owner().input(0);
   const auto* inner = op_of<ops::Fft>(between);
-  if (!inner || inner->forward() == outer->forward() || inner->axes() != outer->axes() ||
-      inner->centered() != outer->centered()) {
-    return {};
-  }
+  if (!inner || !inner->is_opposite_of(*outer)) return {};
   const double p = 1 - exponent_of(inner->scale()) - exponent_of(outer->scale());
   return scaled_by_points(between.owner().input(0), outer->axes(), p);
 }

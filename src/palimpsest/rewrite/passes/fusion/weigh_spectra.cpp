@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/weigh_spectra.hpp"
 
+#include "palimpsest/ops/transforms/fft_op.hpp"
 #include "palimpsest/ops/transforms/weighted_fft_op.hpp"
 #include "palimpsest/rewrite/prelude.hpp"
 
@@ -24,13 +25,13 @@ Replacements weigh_spectrum(const FunctionGraph& graph, const Apply& node) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const Variable &spectrum = product.input(i), &weights = product.input(1 - i);
     const auto* const there = op_of<ops::Fft>(spectrum);
-    if (!there || !is_private_to(graph, spectrum, product) || spectrum.is_indestructible())
-      continue;
-    const auto both = ops::WeightedFft::joined(*there, *back);
-    if (!both || !ops::WeightedFft::takes(spectrum.type(), weights.type())) continue;
+    if (!there || !there->is_opposite_of(*back) || weights == spectrum) continue;
+    if (!is_private_to(graph, spectrum, product) || spectrum.is_indestructible()) continue;
+    if (!ops::WeightedFft::takes(spectrum.type(), weights.type())) continue;
+    const ops::WeightedFftParameters both{there->values(), back->scale()};
     const Variable inputs[] = {spectrum.owner().input(0), weights};
     return if_it_fits(node,
-                      std::make_shared<const ops::WeightedFft>(*both)->make_node(inputs).output(0));
+                      std::make_shared<const ops::WeightedFft>(both)->make_node(inputs).output(0));
   }
   return {};
 }
