@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -62,6 +63,16 @@ inline void expect_close(const Array& y, const std::vector<Wide>& expected,
   }
   const double eps = y.dtype() == DType::complex64 ? 6e-8 : 1.2e-16;
   EXPECT_LE(error, 20 * eps * (largest + 1)) << what;
+}
+
+/// Some axes, three at most, in any order.
+inline Axes random_axes(Random& random, const Extents& extents) {
+  Axes axes;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (axes.size() < 3 && uniform(random, 0, 2) > 0) axes.push_back(static_cast<index_t>(i));
+  }
+  std::shuffle(axes.begin(), axes.end(), random);
+  return axes;
 }
 
 inline std::string describe(const FftSpec& s) {

@@ -20,11 +20,7 @@ TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
   for (int trial = 0; trial < 600; ++trial) {
     const DType dtype = trial % 2 == 0 ? DType::complex64 : DType::complex128;
     const Extents extents = random_extents(random, 4, trial % 5 == 0 ? 40 : 9, 1000);
-    Axes axes;
-    for (std::size_t i = 0; i < extents.size(); ++i) {
-      if (axes.size() < 3 && uniform(random, 0, 2) > 0) axes.push_back(static_cast<index_t>(i));
-    }
-    std::shuffle(axes.begin(), axes.end(), random);
+    const Axes axes = random_axes(random, extents);
     Array x(dtype, extents, random_strides(random, extents, false), uniform(random, 0, 1));
     x.fill_normal(random);
     Array y(dtype, extents, random_strides(random, extents, false), uniform(random, 0, 1));

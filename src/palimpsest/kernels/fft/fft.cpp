@@ -79,7 +79,9 @@ std::vector<Axis> axes_of(const FftSpec& s) {
     axis.is_transformed =
         std::find(s.axes.begin(), s.axes.end(), static_cast<index_t>(i)) != s.axes.end();
     if (s.weights) axis.weight_stride = s.weights->strides[i];
-    if (s.centered && axis.is_transformed) axis.weight_shift = axis.extent / 2;
+    if (axis.weight_stride != 0 && s.centered && axis.is_transformed) {
+      axis.weight_shift = axis.extent / 2;
+    }
     axes.push_back(axis);
   }
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {

@@ -6,8 +6,9 @@
 // where a complex number of its line has its real part.
 #include "palimpsest/kernels/fft/panel_weights.hpp"
 
-#include <algorithm>
+#include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/fft/panel_exchange.hpp"
@@ -35,7 +36,7 @@ HWY_INLINE void times_every_second(const T* from, const T* w, T scale, T* to, in
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<index_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, scale);
-  for (; i + lanes < 2 * n; i += lanes) {  // not the last vector: it would read behind the weights
+  for (; i + lanes <= 2 * n; i += lanes) {  // reads a number behind the weights of an odd line
     const auto weight = hn::Mul(hn::DupEven(hn::LoadU(d, w + i)), factor);
     hn::StoreU(hn::Mul(hn::LoadU(d, from + i), weight), d, to + i);
   }

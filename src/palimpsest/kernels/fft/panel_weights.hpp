@@ -23,12 +23,12 @@ constexpr index_t scratch_distance(index_t elements) {
 struct WeightAxis {
   index_t extent = 1, stride = 0, shift = 0;
   index_t at(index_t j) const {
-    return stride == 0 ? 0 : (j + shift < extent ? j + shift : j + shift - extent) * stride;
+    return (j + shift < extent ? j + shift : j + shift - extent) * stride;
   }
 };
 
 /// to = scale * weights * from for n complex numbers, as pairs of real ones. Real weights lie
-/// `step` elements apart, 1 or 2.
+/// `step` elements apart, 1 or 2; of those 2 apart an element behind the last one may be read too.
 /// Aliases  from is to, or disjoint
 template <class T>
 struct WeightedNumbers {
