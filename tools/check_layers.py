@@ -13,6 +13,8 @@
    no line more than 100 columns (literals between R"( and )" may).
 6. Locks are those of base/fork.hpp and base/call_lock.hpp, which a child of fork() finds free.
 7. No folder of src/palimpsest has more than 40 files.
+8. A type outside unnamed namespaces is defined once in src/palimpsest: of two definitions with one
+   name, the linker keeps functions of only one.
 """
 
 import argparse
@@ -49,6 +51,10 @@ LONGEST_FILE = 800
 LONGEST_LINE = 100
 FULLEST_FOLDER = 40
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+NAMESPACE = re.compile(r"^(?:inline )?namespace (?:[A-Z_]+ )?([\w:]*) ?\{|^(\})  // namespace", re.MULTILINE)
+DEFINITION = re.compile(
+    r"^(?:(?:struct|class|enum class|union)(?: [A-Z_]+| alignas\(.*?\))? (\w+)(?: final)?(?: :[^;{]*)?(?: \{.*)?"
+    r"|using (\w+) =.*)$", re.MULTILINE)
 BINARY = {".png", ".npy", ".h5", ".cfl", ".nii", ".gz"}
 
 
@@ -168,6 +174,24 @@ def check_folders(tree):
             yield f"{folder}: {count} files, expected at most {FULLEST_FOLDER}; make folders in it"
 
 
+def check_types(tree):
+    first = {}
+    for name in tree.cpp_files("src/palimpsest/"):
+        namespaces, text = [], tree.text(name)
+        places = sorted([*NAMESPACE.finditer(text), *DEFINITION.finditer(text)], key=lambda m: m.start())
+        for match in places:
+            if match.re is NAMESPACE:
+                namespaces = namespaces[:-1] if match[2] else [*namespaces, match[1]]
+                continue
+            if not namespaces or "" in namespaces:
+                continue
+            defined = "::".join([*namespaces, match[1] or match[2]])
+            place = f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
+            if defined in first:
+                yield f"{place}: {defined} is defined in {first[defined]} too; give one of them another name"
+            first.setdefault(defined, place)
+
+
 def check_clients(tree):
     for client in CLIENTS:
         yield from check_public_only(tree, f"src/palimpsest/{client}/", own={client})
@@ -235,8 +259,8 @@ def check_files(tree):
                     yield f"{name}:{number}: {len(line)} columns, expected at most {LONGEST_LINE}"
 
 
-CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_clients,
-          check_adapters, check_locks, check_files]
+CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
+          check_clients, check_adapters, check_locks, check_files]
 
 
 def violations(root):

@@ -50,7 +50,7 @@ std::vector<Interval> random_intervals(int n) {
 void report(const std::string& name, std::vector<Interval> intervals,
             const PlacementOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const Placement placement = place(intervals, options);
+  const ArenaSize placement = place(intervals, options);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   std::cout << name << ": " << intervals.size() << " buffers, " << placement.bytes
             << " bytes, lower bound " << placement.lower_bound << ", ratio "

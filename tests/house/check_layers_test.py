@@ -101,6 +101,15 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(found, "src/palimpsest/memory/m.cpp:4: std::shared_mutex is not safe with "
                                 "fork(). Try Mutex or CallLock\n")
 
+    def test_types_outside_unnamed_namespaces_have_one_definition(self):
+        one = SPDX + "#pragma once\nnamespace API palimpsest {\nclass Later;\nenum class E : int;\nstruct Twice {\n};\n}  // namespace palimpsest\n"
+        own = SPDX + "namespace palimpsest {\nnamespace {\nclass Twice {};\n}  // namespace\nclass Later {};\n"
+        self.assertEqual(self.run_on({"src/palimpsest/base/b.hpp": one, "src/palimpsest/memory/m.cpp": own}), "")
+        self.assertEqual(
+            self.run_on({"src/palimpsest/base/b.hpp": one, "src/palimpsest/memory/m.cpp": own + "using Twice = int;\n"}),
+            "src/palimpsest/memory/m.cpp:7: palimpsest::Twice is defined in src/palimpsest/base/b.hpp:6 too; "
+            "give one of them another name\n")
+
     def test_vectors_are_for_loops(self):
         self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <hwy/highway.h>\n"},
                           "m.cpp:2: Highway is for copy and kernels of src/palimpsest only")

@@ -438,7 +438,7 @@ TEST(TilePlan, ChainsPassThroughTheAccumulator) {
   const Planned planned(program);
   EXPECT_EQ(planned.verbs(), (std::vector{Verb::product, Verb::subtract_from, Verb::store}));
   EXPECT_EQ(planned.plan.most_slots(), 4);  // the inputs and the output, if they were not dense
-  EXPECT_EQ(planned.plan.place_of(ab), Place::accumulator);
+  EXPECT_EQ(planned.plan.place_of(ab), RegisterPlace::accumulator);
 }
 
 TEST(TilePlan, LargeArraysAreAskedForOnceEach) {
@@ -499,9 +499,9 @@ TEST(TilePlan, AnOutputBeforeTheLastReadWaitsInASlot) {
   const int product = program.apply(ScalarOp::mul, {sum, conj});
   program.output(product);
   const Planned planned(program, /*in_place=*/true);
-  EXPECT_EQ(planned.plan.place_of(sum), Place::slot);
-  EXPECT_EQ(planned.plan.place_of(product), Place::memory);
-  EXPECT_EQ(Planned(program).plan.place_of(sum), Place::memory);
+  EXPECT_EQ(planned.plan.place_of(sum), RegisterPlace::slot);
+  EXPECT_EQ(planned.plan.place_of(product), RegisterPlace::memory);
+  EXPECT_EQ(Planned(program).plan.place_of(sum), RegisterPlace::memory);
   Array x(DType::complex128, {1000}), y(DType::complex128, {1000});
   Random random(34);
   x.fill(random);
@@ -531,7 +531,7 @@ TEST(TilePlan, WhatIsTheSameForAllIsCastOnce) {
     plan.place_input(2, true, false);
     plan.place_output(0, true, false, 0);
     const int cast = program.instructions()[0].destination;
-    EXPECT_EQ(plan.place_of(cast) == Place::constant, still);
+    EXPECT_EQ(plan.place_of(cast) == RegisterPlace::constant, still);
   }
   Random random(36);
   for (const index_t n : {1, 7, 255, 3000}) {

@@ -15,7 +15,7 @@ namespace {
 
 // Buffers that are live together must be disjoint, aligned and inside the arena. Sweeps over the
 // steps with the live buffers in order of offset, so that only neighbours are compared.
-void expect_valid(const std::vector<Interval>& intervals, const Placement& placement,
+void expect_valid(const std::vector<Interval>& intervals, const ArenaSize& placement,
                   index_t alignment = kArenaAlignment) {
   struct Event {
     int step;
@@ -55,7 +55,7 @@ void expect_valid(const std::vector<Interval>& intervals, const Placement& place
 }
 
 TEST(Placement, NothingTakesNothing) {
-  const Placement placement = place({});
+  const ArenaSize placement = place({});
   EXPECT_EQ(placement.bytes, 0);
   EXPECT_EQ(placement.lower_bound, 0);
 }
@@ -63,7 +63,7 @@ TEST(Placement, NothingTakesNothing) {
 TEST(Placement, ChainNeedsTwoBuffers) {
   std::vector<Interval> chain;
   for (int i = 0; i < 10; ++i) chain.push_back({640, i, i + 1});
-  const Placement placement = place(chain);
+  const ArenaSize placement = place(chain);
   expect_valid(chain, placement);
   EXPECT_EQ(placement.bytes, 1280);
   EXPECT_EQ(placement.lower_bound, 1280);
@@ -73,14 +73,14 @@ TEST(Placement, ForkJoinMeetsItsLowerBound) {
   std::vector<Interval> fork = {{256, 0, 1}};
   for (int i = 0; i < 6; ++i) fork.push_back({256, 1, 2});
   fork.push_back({256, 2, 3});
-  const Placement placement = place(fork);
+  const ArenaSize placement = place(fork);
   expect_valid(fork, placement);
   EXPECT_EQ(placement.bytes, placement.lower_bound);
 }
 
 TEST(Placement, BuffersOfOneStepDoNotMeet) {
   std::vector<Interval> two = {{100, 0, 0}, {100, 0, 0}};
-  const Placement placement = place(two);
+  const ArenaSize placement = place(two);
   expect_valid(two, placement);
   EXPECT_EQ(placement.bytes, 228);  // the second starts at 128
 }
@@ -94,7 +94,7 @@ TEST(Placement, RandomBuffersAreValidAndClose) {
       intervals.push_back({static_cast<index_t>(64 * (1 + random() % 100)), first,
                            first + static_cast<int>(random() % 20)});
     }
-    const Placement placement = place(intervals);
+    const ArenaSize placement = place(intervals);
     expect_valid(intervals, placement);
     EXPECT_GE(placement.bytes, placement.lower_bound);
     EXPECT_LE(static_cast<double>(placement.bytes),
@@ -106,7 +106,7 @@ TEST(Placement, RandomBuffersAreValidAndClose) {
 TEST(Placement, NestedLivesMeetTheirLowerBound) {
   std::vector<Interval> nested;
   for (int i = 0; i < 40; ++i) nested.push_back({64 * (1 + i % 7), i, 100 - i});
-  const Placement placement = place(nested);
+  const ArenaSize placement = place(nested);
   expect_valid(nested, placement);
   EXPECT_EQ(placement.bytes, placement.lower_bound);
 }
@@ -120,7 +120,7 @@ TEST(Placement, IterationsMeetTheirLowerBound) {
     buffers.push_back({6400, 5 * i + 2, 5 * i + 3});
     buffers.push_back({64, 5 * i + 3, 5 * i + 4});
   }
-  const Placement placement = place(buffers);
+  const ArenaSize placement = place(buffers);
   expect_valid(buffers, placement);
   EXPECT_EQ(placement.bytes, placement.lower_bound);
 }
@@ -162,7 +162,7 @@ std::vector<Interval> pieces_of(int width, index_t height, int n, unsigned seed)
 TEST(Placement, PiecesOfARectangleFillItAgain) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::vector<Interval> pieces = pieces_of(60, 1000, 40, seed);
-    const Placement placement = place(pieces, {.effort = 1000});
+    const ArenaSize placement = place(pieces, {.effort = 1000});
     expect_valid(pieces, placement);
     EXPECT_EQ(placement.lower_bound, 64000);
     EXPECT_EQ(placement.bytes, 64000) << seed;
@@ -187,7 +187,7 @@ TEST(Placement, SearchesForUpTo2000Buffers) {
 TEST(Placement, ManyPiecesComeClose) {
   for (unsigned seed = 0; seed < 3; ++seed) {
     std::vector<Interval> pieces = pieces_of(300, 10000, 200, seed);
-    const Placement placement = place(pieces);
+    const ArenaSize placement = place(pieces);
     expect_valid(pieces, placement);
     EXPECT_LE(placement.bytes, 640000 * 13 / 10);
   }
@@ -196,7 +196,7 @@ TEST(Placement, ManyPiecesComeClose) {
 TEST(Placement, CapacityIsMetWhereEffortAllows) {
   std::vector<Interval> pieces = pieces_of(100, 1000, 100, 5);
   const index_t capacity = 64 * 1060;
-  const Placement placement = place(pieces, {.capacity = capacity, .effort = 10000});
+  const ArenaSize placement = place(pieces, {.capacity = capacity, .effort = 10000});
   expect_valid(pieces, placement);
   EXPECT_LE(placement.bytes, capacity);
 }
@@ -207,9 +207,9 @@ TEST(Placement, ACapacityThatIsNotMetChangesNothing) {
   for (unsigned seed = 0; seed < 3; ++seed) {
     const std::vector<Interval> pieces = pieces_of(300, 10000, 200, seed);
     std::vector<Interval> without = pieces, with = pieces;
-    const Placement best = place(without);
+    const ArenaSize best = place(without);
     const index_t capacity = best.lower_bound + (best.bytes - best.lower_bound) / 4;
-    const Placement placement = place(with, {.capacity = capacity});
+    const ArenaSize placement = place(with, {.capacity = capacity});
     expect_valid(with, placement);
     if (placement.bytes <= capacity) continue;
     ++n_missed;
@@ -254,7 +254,7 @@ TEST(Placement, FewBuffersArePackedAsWellAsPossible) {
       intervals.push_back({static_cast<index_t>(64 * (1 + random() % 5)), first,
                            first + static_cast<int>(random() % 4)});
     }
-    const Placement placement = place(intervals);
+    const ArenaSize placement = place(intervals);
     expect_valid(intervals, placement);
     EXPECT_EQ(placement.bytes, best_by_trying_all(intervals)) << round;
   }
@@ -262,7 +262,7 @@ TEST(Placement, FewBuffersArePackedAsWellAsPossible) {
 
 TEST(Placement, OddSizesOfOneByteAlignmentArePacked) {
   std::vector<Interval> odd = {{3, 0, 2}, {5, 1, 3}, {7, 2, 4}, {0, 0, 9}, {11, 4, 5}};
-  const Placement placement = place(odd, {.alignment = 1});
+  const ArenaSize placement = place(odd, {.alignment = 1});
   expect_valid(odd, placement, 1);
   EXPECT_EQ(placement.bytes, 18);
   EXPECT_EQ(placement.lower_bound, 18);
@@ -278,7 +278,7 @@ TEST(Placement, AHundredThousandBuffersComeClose) {
     intervals.push_back({static_cast<index_t>(64 * (1 + random() % (1u << (random() % 12)))), first,
                          std::min(first + static_cast<int>(life), n)});
   }
-  const Placement placement = place(intervals);
+  const ArenaSize placement = place(intervals);
   expect_valid(intervals, placement);
   EXPECT_LE(static_cast<double>(placement.bytes),
             1.05 * static_cast<double>(placement.lower_bound));

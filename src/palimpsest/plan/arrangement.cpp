@@ -123,7 +123,7 @@ class Arranger {
   struct Arrangement {
     LaneSchedule schedule;
     std::vector<index_t> offsets;  // per buffer
-    Placement placement;
+    ArenaSize placement;
   };
 
   index_t bytes_outside() const { return plan_.output_bytes + plan_.update_bytes; }

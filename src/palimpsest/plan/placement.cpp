@@ -146,7 +146,7 @@ class Improvement {
 
 }  // namespace
 
-Placement place(std::span<Interval> intervals, const PlacementOptions& options) {
+ArenaSize place(std::span<Interval> intervals, const PlacementOptions& options) {
   std::vector<std::size_t> which;
   const Problem problem = problem_of(intervals, options.alignment, &which);
   for (Interval& b : intervals) b.offset = 0;
@@ -160,7 +160,7 @@ Placement place(std::span<Interval> intervals, const PlacementOptions& options) 
       Improvement(problem, options.effort, best).close_gap();
     }
   }
-  Placement result{0, problem.lower_bound * options.alignment};
+  ArenaSize result{0, problem.lower_bound * options.alignment};
   for (std::size_t k = 0; k < which.size(); ++k) {
     Interval& b = intervals[which[k]];
     b.offset = best.offsets[k] * options.alignment;

@@ -19,7 +19,7 @@ struct Interval {
   index_t offset = 0;  // the answer
 };
 
-struct Placement {
+struct ArenaSize {
   index_t bytes = 0;        // of the arena
   index_t lower_bound = 0;  // largest sum of live bytes at one step
 };
@@ -42,6 +42,6 @@ struct PlacementOptions {
 /// Cost  O(n^1.5) for many buffers, O(n^2) for up to some thousands, plus the effort
 /// Source  Sekiyama et al. 2018 (arXiv:1804.10001) for the skyline; Moffitt 2023
 ///         (doi:10.1145/3623278.3624752) for the search's pruning
-Placement place(std::span<Interval> intervals, const PlacementOptions& options = {});
+ArenaSize place(std::span<Interval> intervals, const PlacementOptions& options = {});
 
 }  // namespace palimpsest

@@ -73,7 +73,7 @@ PlannedArena place_on(Plan& plan, Device device, double effort) {
     intervals.push_back({buffer.bytes, buffer.first_step, buffer.last_step, 0});
     placed.push_back(&buffer);
   }
-  const Placement placement = place(intervals, {.capacity = 0, .effort = effort});
+  const ArenaSize placement = place(intervals, {.capacity = 0, .effort = effort});
   for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = intervals[i].offset;
   return {device, placement.bytes, placement.lower_bound};
 }

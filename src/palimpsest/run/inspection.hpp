@@ -10,6 +10,7 @@
 
 #include "palimpsest/base/view.hpp"
 #include "palimpsest/plan/plan.hpp"
+#include "palimpsest/rewrite/pipeline.hpp"
 
 namespace palimpsest {
 
@@ -50,8 +51,6 @@ class CompileFacts {
  public:
   virtual ~CompileFacts() = default;
 };
-
-using FeatureMaker = std::function<std::shared_ptr<Feature>()>;
 
 /// The graph in compilation.
 struct CompileAccess {

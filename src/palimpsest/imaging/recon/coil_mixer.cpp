@@ -6,7 +6,11 @@
 
 namespace palimpsest {
 
+namespace {
+
 using Sample = std::complex<float>;
+
+}  // namespace
 
 CoilMixer::CoilMixer(index_t coils, index_t to)
     : coils_(coils), to_(to), sum_(static_cast<std::size_t>(coils * coils)) {}

@@ -338,7 +338,7 @@ void run_tiles(const Run& run, index_t begin, index_t end) {
     }
     for (int i = 0; i < run.n_inputs; ++i) {
       const int r = program.inputs()[at(i)], operand = run.n_outputs + i;
-      if (run.plan.place_of(r) == Place::memory) {
+      if (run.plan.place_of(r) == RegisterPlace::memory) {
         registers[at(r)] = tile.data[at(operand)];
       } else if (!run.still[at(operand)]) {
         load(run, tile, operand, registers[at(r)], item_of(run, r));

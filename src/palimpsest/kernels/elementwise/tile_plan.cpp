@@ -133,7 +133,7 @@ TilePlan::TilePlan(const ElementwiseProgram& program)
   fill(is_output_, false);
   fill(still_, false);
   fill(streamed_, false);
-  fill(place_, Place::slot);
+  fill(place_, RegisterPlace::slot);
   fill(output_, -1);
   fill(slot_, -1);
   fill(constant_, -1);
@@ -290,7 +290,7 @@ void TilePlan::keep_in_accumulator() {
     const bool complex = step.machine == kComplex64 || step.machine == kComplex128;
     if (complex && holds_real(*program_, r)) continue;
     for (std::size_t k = 0; k < next.sources.size(); ++k) {
-      if (next.sources[k] == r && may_be_held(next, k)) place_[at(r)] = Place::accumulator;
+      if (next.sources[k] == r && may_be_held(next, k)) place_[at(r)] = RegisterPlace::accumulator;
     }
   }
 }
@@ -303,7 +303,7 @@ void TilePlan::begin_placing() {
     const Hoisted& cast = hoisted_[at(--n_hoisted_)];
     place_[at(cast.to)] = cast.place;
   }
-  for (const int r : program_->outputs()) place_[at(r)] = Place::slot;
+  for (const int r : program_->outputs()) place_[at(r)] = RegisterPlace::slot;
 }
 
 bool TilePlan::only_machines_read(int r) const {
@@ -319,7 +319,7 @@ bool TilePlan::only_machines_read(int r) const {
 void TilePlan::place_input(int input, bool dense, bool still) {
   const int r = program_->inputs()[at(input)];
   still_[at(r)] = still;
-  place_[at(r)] = dense && !still ? Place::memory : Place::slot;
+  place_[at(r)] = dense && !still ? RegisterPlace::memory : RegisterPlace::slot;
   if (!still || !only_machines_read(r)) return;
   if (!make_constant(r)) return;
   // Casts of constant inputs are computed once, not per tile.
@@ -327,14 +327,14 @@ void TilePlan::place_input(int input, bool dense, bool still) {
     const Instruction& step = instructions_[at(i)];
     const int to = step.destination;
     if (step.op != ScalarOp::identity || step.sources[0] != r || !only_machines_read(to)) continue;
-    const Place before = place_[at(to)];
+    const RegisterPlace before = place_[at(to)];
     if (make_constant(to)) hoisted_[at(n_hoisted_++)] = {r, to, before};
   }
 }
 
 bool TilePlan::make_constant(int r) {
   if (n_constants_ == kMaxConstants) return false;
-  place_[at(r)] = Place::constant;
+  place_[at(r)] = RegisterPlace::constant;
   constant_[at(r)] = static_cast<std::int16_t>(n_constants_++);
   return true;
 }
@@ -343,13 +343,13 @@ void TilePlan::place_output(int output, bool dense, bool streamed, int first) {
   const int r = program_->outputs()[at(output)];
   if (is_input_[at(r)]) {
     // An input that is also an output is read before another output may overwrite it.
-    place_[at(r)] = Place::slot;
+    place_[at(r)] = RegisterPlace::slot;
     return;
   }
   if (!dense || output_[at(r)] >= 0) return;
   for (int i = first; i < n_; ++i) {
     if (instructions_[at(i)].destination != r) continue;
-    place_[at(r)] = Place::memory;
+    place_[at(r)] = RegisterPlace::memory;
     output_[at(r)] = static_cast<std::int16_t>(output);
     streamed_[at(r)] = streamed && uses_[at(r)] == 0;
   }
@@ -382,8 +382,8 @@ int TilePlan::assign_slots(bool everywhere, std::array<std::int16_t, kMaxRegiste
   std::array<std::size_t, kMaxRegisters> size;
   const auto take = [&](int r, int now) {
     slot[at(r)] = -1;
-    if (place_[at(r)] == Place::accumulator) return;
-    if (!everywhere && place_[at(r)] != Place::slot) return;
+    if (place_[at(r)] == RegisterPlace::accumulator) return;
+    if (!everywhere && place_[at(r)] != RegisterPlace::slot) return;
     const std::size_t item = item_size(program_->dtype_of_register(r));
     int s = 0;
     while (s < n_slots && (free_after[at(s)] >= now || size[at(s)] != item)) ++s;
@@ -459,7 +459,7 @@ void TilePlan::bring(int r, int held) {
 }
 
 void TilePlan::store(int r) {
-  if (place_[at(r)] == Place::memory && streamed_[at(r)]) {
+  if (place_[at(r)] == RegisterPlace::memory && streamed_[at(r)]) {
     put(Verb::stream, r);
     streams_ = true;
   } else {
@@ -610,7 +610,7 @@ void TilePlan::write(const Instruction& step, int& held) {
     held = -1;
     return;
   }
-  if (place_[at(r)] != Place::accumulator) store(r);
+  if (place_[at(r)] != RegisterPlace::accumulator) store(r);
   held = r;
 }
 
@@ -620,7 +620,7 @@ void TilePlan::ask_for_operands(int first, AskFor asked) {
   const int machine = instructions_[at(first)].machine;
   const DType dtype = numbers_of(machine);
   const auto ask = [&](Verb verb, int r) {
-    if (r < 0 || place_[at(r)] != Place::memory || streamed_[at(r)]) return;
+    if (r < 0 || place_[at(r)] != RegisterPlace::memory || streamed_[at(r)]) return;
     if (program_->dtype_of_register(r) != dtype || is_asked_for_[at(r)]) return;
     is_asked_for_[at(r)] = true;
     put(verb, r);
@@ -637,7 +637,7 @@ void TilePlan::write_code(AskFor asked) {
   int held = -1, machine = kNone;  // held: register in the accumulator; machine: of the last step
   for (int i = 0; i < n_; ++i) {
     const Instruction& step = instructions_[at(i)];
-    if (place_[at(step.destination)] == Place::constant) continue;  // written by spread()
+    if (place_[at(step.destination)] == RegisterPlace::constant) continue;  // written by spread()
     const int before = std::exchange(machine, int{step.machine});
     Step& made = steps_[at(n_steps_)];
     if (step.machine == kNone) {

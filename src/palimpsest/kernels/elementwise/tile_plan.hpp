@@ -14,7 +14,7 @@
 namespace palimpsest {
 
 /// Where the elements of a register are during a tile.
-enum class Place : std::uint8_t {
+enum class RegisterPlace : std::uint8_t {
   slot,         // in scratch
   memory,       // in the caller's array
   accumulator,  // in the accumulator: the next instruction uses them
@@ -85,7 +85,7 @@ class TilePlan {
   /// are placed.
   void finish(AskFor asked);
 
-  Place place_of(int r) const { return place_[at(r)]; }
+  RegisterPlace place_of(int r) const { return place_[at(r)]; }
   /// The output in whose array a register lies; -1: none.
   int output_of(int r) const { return output_[at(r)]; }
   int slot_of(int r) const { return slot_[at(r)]; }
@@ -107,7 +107,7 @@ class TilePlan {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  bool is_constant(int r) const { return place_[at(r)] == Place::constant; }
+  bool is_constant(int r) const { return place_[at(r)] == RegisterPlace::constant; }
   /// A copy of the entries that the program uses: for small arrays copying all would dominate the
   /// time.
   template <class T>
@@ -142,13 +142,13 @@ class TilePlan {
   std::array<Instruction, kMaxRegisters> instructions_;
   std::array<std::int16_t, kMaxRegisters> uses_;  // number of uses by instructions
   std::array<bool, kMaxRegisters> is_input_, is_output_, still_, streamed_, is_asked_for_;
-  std::array<Place, kMaxRegisters> place_;
+  std::array<RegisterPlace, kMaxRegisters> place_;
   std::array<std::int16_t, kMaxRegisters> output_, slot_, constant_;
   int n_constants_ = 0;
   // The cast of a constant input, and its previous place.
   struct Hoisted {
     int from, to;
-    Place place;
+    RegisterPlace place;
   };
   std::array<Hoisted, kMaxConstants> hoisted_;
   int n_hoisted_ = 0;
