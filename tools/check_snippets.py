@@ -28,6 +28,7 @@ FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```[ ]*$", re.MULTILINE | re.D
 MARKER = re.compile(r"<!-- (run|not run: [^\n]+) -->\s*\Z")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 TIMEOUT_S = 300
+HEADER = "palimpsest/palimpsest.hpp"
 PAGE_OF_CASES = "docs/operators.md"
 
 
@@ -87,8 +88,18 @@ class Runner:
         self.root = arguments.root
         self.build_dir = arguments.build_dir.resolve()
         self.compiler = arguments.compiler
-        self.flags = arguments.flags.split()
+        # Programs read the header of everything once, precompiled.
+        self.headers = tempfile.TemporaryDirectory()
+        self.everything = pathlib.Path(self.headers.name) / "everything.hpp"
+        self.compile = [self.compiler, "-std=c++20", *arguments.flags.split(), f"-I{self.root / 'src'}",
+                        f"-I{self.build_dir / 'include'}"]
         self.sources = None
+
+    def precompile(self):
+        """Precompiles the header of everything, if that is possible: programs compile without it too."""
+        self.everything.write_text(f'#include "{HEADER}"\n')
+        subprocess.run([*self.compile, "-x", "c++-header", self.everything, "-o", f"{self.everything}.gch"],
+                       capture_output=True)
 
     def check(self, block):
         """What is wrong with the block, or None."""
@@ -118,9 +129,11 @@ class Runner:
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / "snippet.cpp"
             source.write_text(block.text)
-            command = [self.compiler, "-std=c++20", *self.flags, f"-I{self.root / 'src'}",
-                       f"-I{self.build_dir / 'include'}", source, "-o", source.with_suffix(""), f"-L{self.build_dir}", "-lpalimpsest",
-                       f"-Wl,-rpath,{self.build_dir}"]
+            includes_all = re.search(rf"^#include [<\"]{HEADER}[>\"]", block.text, re.MULTILINE)
+            # Precompiled headers come first.
+            first = ["-include", self.everything] if includes_all else []
+            command = [*self.compile, *first, source, "-o", source.with_suffix(""), f"-L{self.build_dir}",
+                       "-lpalimpsest", f"-Wl,-rpath,{self.build_dir}"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode != 0:
                 return f"it does not compile\n{done.stderr}"
@@ -165,6 +178,7 @@ def main():
     blocks = [block for page in pages
               for block in blocks_of(str(page.relative_to(arguments.root)), page.read_text())]
     runner = Runner(arguments)
+    runner.precompile()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(runner.check, blocks))
     failures = [(block, problem) for block, problem in zip(blocks, found) if problem]
