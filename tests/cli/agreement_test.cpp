@@ -14,9 +14,9 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Agreement : public testing::Test {
+class Agreement : public ::testing::Test {
  protected:
   Agreement() : line("palimpsest", "", "") { add_commands(line); }
   CommandLine line;

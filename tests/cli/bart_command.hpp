@@ -13,7 +13,7 @@
 namespace palimpsest::cli {
 
 /// Commands of BART and ours in one folder; skipped where BART is not installed.
-class BesideBart : public testing::Test {
+class BesideBart : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::system("bart version > /dev/null 2>&1") != 0) GTEST_SKIP() << "bart is not installed";
@@ -26,7 +26,7 @@ class BesideBart : public testing::Test {
   }
   void ours(const std::vector<std::string>& words) {
     const CommandResult result = run_command(words);
-    ASSERT_EQ(result.code, 0) << testing::PrintToString(words) << result.err;
+    ASSERT_EQ(result.code, 0) << ::testing::PrintToString(words) << result.err;
   }
   double nrmse(const std::string& theirs, const std::string& own, bool complex = true) {
     std::vector<std::string> words = {"compare", dir / theirs, dir / own,

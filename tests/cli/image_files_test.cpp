@@ -19,23 +19,23 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 using Json = nlohmann::json;
 
-class ImageFiles : public testing::Test {
+class ImageFiles : public ::testing::Test {
  protected:
   CommandResult run(const std::vector<std::string>& words) {
     const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.err;
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.err;
     return result;
   }
   void refuse(const std::vector<std::string>& words, const std::string& text, int code = 2) {
     const auto before = dir.names();
     const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, code) << testing::PrintToString(words) << result.err;
+    EXPECT_EQ(result.code, code) << ::testing::PrintToString(words) << result.err;
     EXPECT_THAT(result.err, HasSubstr(text));
     EXPECT_EQ(dir.names(), before);
   }

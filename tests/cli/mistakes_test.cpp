@@ -115,7 +115,7 @@ const std::vector<Mistake>& mistakes() {
   return all;
 }
 
-class Mistakes : public testing::Test {
+class Mistakes : public ::testing::Test {
  protected:
   void SetUp() override {
     before_ = std::filesystem::current_path();
@@ -159,7 +159,7 @@ TEST_F(Mistakes, GetTheMessagesThatThePageShows) {
     const auto before = dir.names();
     const CommandResult result = run_command(mistake.words);
     EXPECT_EQ(result.code, mistake.code) << mistake.what << "\n" << result.err;
-    EXPECT_THAT(result.err, testing::HasSubstr(mistake.text)) << mistake.what;
+    EXPECT_THAT(result.err, ::testing::HasSubstr(mistake.text)) << mistake.what;
     EXPECT_EQ(dir.names(), before) << mistake.what;
     EXPECT_LE(result.error_lines(), 2) << result.err;
     made += "\n" + std::string(mistake.what) + ":\n\n```text\n$ palimpsest";

@@ -19,13 +19,13 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
-class OutputFiles : public testing::Test {
+class OutputFiles : public ::testing::Test {
  protected:
   // Refused before anything is written: code 2, the text, every file as it was.
   void expect_refused(const std::vector<std::string>& arguments, const std::string& text,
@@ -34,7 +34,7 @@ class OutputFiles : public testing::Test {
     std::vector<std::string> contents;
     for (const std::string& name : names) contents.push_back(read_file(dir / name));
     const CommandResult result = run_command(arguments, options);
-    const std::string words = testing::PrintToString(arguments);
+    const std::string words = ::testing::PrintToString(arguments);
     EXPECT_EQ(result.code, code) << words << "\n" << result.err << result.out;
     EXPECT_THAT(result.err, HasSubstr(text)) << words;
     ASSERT_EQ(dir.names(), names) << words;

@@ -16,22 +16,22 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-class RadonCommand : public testing::Test {
+class RadonCommand : public ::testing::Test {
  protected:
   CommandResult run(const std::vector<std::string>& words) {
     const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.err;
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.err;
     return result;
   }
   void refuse(std::vector<std::string> words, const std::string& text) {
     words.insert(words.begin(), "radon");
     const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 2) << testing::PrintToString(words);
-    EXPECT_THAT(result.err, HasSubstr(text)) << testing::PrintToString(words);
+    EXPECT_EQ(result.code, 2) << ::testing::PrintToString(words);
+    EXPECT_THAT(result.err, HasSubstr(text)) << ::testing::PrintToString(words);
     EXPECT_THAT(result.out, IsEmpty());
   }
   double error(const std::string& image) {
@@ -142,7 +142,7 @@ TEST_F(RadonCommand, SaysWhatItDid) {
   const CommandResult dry =
       run({"radon", dir / "s.npy", dir / "x.npy", "--views", "90", "--inverse", "--dry-run"});
   EXPECT_THAT(dry.out, HasSubstr("peak: "));
-  EXPECT_THAT(dir.names(), testing::Not(testing::Contains("x.npy")));
+  EXPECT_THAT(dir.names(), ::testing::Not(::testing::Contains("x.npy")));
   EXPECT_THAT(run({"radon", "--help"}).out, HasSubstr("--filtered"));
 }
 
@@ -167,7 +167,7 @@ TEST_F(RadonCommand, RefusesWhatIsWrong) {
   refuse({p, x, "--views", "3", "--spacing", "-1"}, "spacing");
   refuse({p, x, "--views", "3", "--lambda", "1"}, "--inverse");
   refuse({p, x, "--views", "3", "--detectors", "0"}, "--detectors");
-  EXPECT_THAT(dir.names(), testing::Not(testing::Contains("x.npy")));
+  EXPECT_THAT(dir.names(), ::testing::Not(::testing::Contains("x.npy")));
 }
 
 }  // namespace

@@ -27,13 +27,13 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using Sample = std::complex<float>;
 
 constexpr index_t kN = 48, kCoils = 5;
 
-class RawScans : public testing::Test {
+class RawScans : public ::testing::Test {
  protected:
   // A phantom that moves with `time`.
   static Tensor phantom(double time = 0) {

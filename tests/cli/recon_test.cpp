@@ -23,9 +23,9 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 void expect_done(const std::vector<std::string>& arguments) {
   const CommandResult result = run_command(arguments);
@@ -46,7 +46,7 @@ double nrmse(const std::string& reference, const std::string& image) {
   return compared(read_npy(reference), read_npy(image)).nrmse;
 }
 
-class Recon : public testing::Test {
+class Recon : public ::testing::Test {
  protected:
   void simulate(const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments = {"simulate",    dir / "scan.h5", "--size",
@@ -150,7 +150,7 @@ TEST_F(Recon, AnnouncesThePeakAndDrawsNoBarInAPipe) {
   simulate();
   const CommandResult result = run_command({"recon", dir / "scan.h5", "-o", dir / "x.png"});
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.err, testing::MatchesRegex("announced peak: [0-9,]+ bytes\n"));
+  EXPECT_THAT(result.err, ::testing::MatchesRegex("announced peak: [0-9,]+ bytes\n"));
   EXPECT_THAT(result.out, HasSubstr("wrote "));
 }
 
@@ -161,7 +161,7 @@ TEST_F(Recon, StatsSayWhatCopyOnWriteDidAndLeaveStandardOutputAlone) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(nlohmann::json::accept(result.out));
   EXPECT_THAT(result.err, HasSubstr("copy-on-write\nlazy clones"));
-  EXPECT_THAT(result.err, testing::ContainsRegex("bytes that were never copied: [0-9,]+\n"));
+  EXPECT_THAT(result.err, ::testing::ContainsRegex("bytes that were never copied: [0-9,]+\n"));
 }
 
 TEST_F(Recon, ArraysAndRawFilesGiveTheSameImage) {
@@ -318,10 +318,10 @@ TEST_F(Recon, InfoListsWhatAScanHolds) {
   scan.readouts[0].set_flag(ReadoutFlag::calibration_and_imaging);
   write_ismrmrd(dir / "several.h5", scan);
   const std::string text = run_command({"info", dir / "several.h5"}).out;
-  EXPECT_THAT(text, testing::ContainsRegex("slices +5: 0 to 4\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("repetitions +2: 0, 3\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("calibration mode +none given\n"));
-  EXPECT_THAT(text, testing::Not(testing::ContainsRegex(" \n"))) << "a line without a value";
+  EXPECT_THAT(text, ::testing::ContainsRegex("slices +5: 0 to 4\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("repetitions +2: 0, 3\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("calibration mode +none given\n"));
+  EXPECT_THAT(text, ::testing::Not(::testing::ContainsRegex(" \n"))) << "a line without a value";
   const auto report =
       nlohmann::json::parse(run_command({"info", dir / "several.h5", "--json"}).out);
   EXPECT_EQ(report.at("slices"), (std::vector<double>{0, 1, 2, 3, 4}));

@@ -23,11 +23,11 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 // The first violation of the schema by the value; covers the part of JSON Schema that docs/ uses.
@@ -86,7 +86,7 @@ std::string violation(const Json& value, const Json& schema, const std::string& 
 
 Json schema() { return Json::parse(read_file(PALIMPSEST_SOURCE_DIR "/docs/report.schema.json")); }
 
-class Results : public testing::Test {
+class Results : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new ScratchDirectory;
@@ -133,7 +133,7 @@ class Results : public testing::Test {
   }
   static CommandResult done(const std::vector<std::string>& words) {
     CommandResult result = recon(words);
-    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.err;
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.err;
     return result;
   }
 
@@ -286,7 +286,7 @@ TEST_F(Results, QuietRunsSayNothingAndLogsKeepWhatWasSaid) {
   const CommandResult quiet =
       done({input("scan.h5"), "--save", dir / "a.npy", "--quiet", "--log", dir / "l.txt"});
   EXPECT_THAT(quiet.err, IsEmpty());
-  EXPECT_THAT(read_file(dir / "l.txt"), testing::MatchesRegex("announced peak: [0-9,]+ bytes\n"));
+  EXPECT_THAT(read_file(dir / "l.txt"), ::testing::MatchesRegex("announced peak: [0-9,]+ bytes\n"));
   write_file(dir / "c.json", R"({"quiet": true, "threads": 1, "reg": ["l2:0.1"]})");
   const CommandResult configured =
       done({input("scan.h5"), "--save", dir / "b.npy", "--config", dir / "c.json"});

@@ -23,28 +23,28 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 using Json = nlohmann::json;
 using Sample = std::complex<float>;
 
-class Steps : public testing::Test {
+class Steps : public ::testing::Test {
  protected:
   CommandResult run(const std::vector<std::string>& words) {
     const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.err;
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.err;
     return result;
   }
   void refuse(const std::vector<std::string>& words, const std::string& text, int code = 2) {
     const auto before = dir.names();
     const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, code) << testing::PrintToString(words) << result.err;
-    EXPECT_THAT(result.err, HasSubstr(text)) << testing::PrintToString(words);
-    EXPECT_EQ(dir.names(), before) << testing::PrintToString(words);
+    EXPECT_EQ(result.code, code) << ::testing::PrintToString(words) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(text)) << ::testing::PrintToString(words);
+    EXPECT_EQ(dir.names(), before) << ::testing::PrintToString(words);
   }
   // The announced peak of a run is kept, and is at most `loosest` times the measured one.
   void expect_announced(std::vector<std::string> words, double loosest) {
@@ -53,8 +53,8 @@ class Steps : public testing::Test {
     const Json report = Json::parse(read_file(dir / "peak.json"));
     const double announced = report.at("announced_peak_bytes"),
                  measured = report.at("measured_peak_bytes");
-    EXPECT_LE(measured, announced) << testing::PrintToString(words);
-    EXPECT_LE(announced, loosest * measured) << testing::PrintToString(words);
+    EXPECT_LE(measured, announced) << ::testing::PrintToString(words);
+    EXPECT_LE(announced, loosest * measured) << ::testing::PrintToString(words);
   }
   void make_kspace() {
     run({"phantom", dir / "k.npy", "--size", "48,40", "--coils", "4", "--kspace", "--save-maps",

@@ -11,9 +11,9 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(NearestWord, FindsWhatWasMeant) {
   const std::vector<std::string> words = {"--iterations", "--lambda", "--maps", "--save-maps"};
@@ -58,7 +58,7 @@ void PrintTo(const WrongUsage& usage, std::ostream* stream) {
   for (const std::string& word : usage.arguments) *stream << word << " ";
 }
 
-class WrongUsages : public testing::TestWithParam<WrongUsage> {};
+class WrongUsages : public ::testing::TestWithParam<WrongUsage> {};
 
 TEST_P(WrongUsages, AreCode2AndOneOrTwoLines) {
   const CommandResult result = run_command(GetParam().arguments);
@@ -72,7 +72,7 @@ TEST_P(WrongUsages, AreCode2AndOneOrTwoLines) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, WrongUsages,
-    testing::Values(
+    ::testing::Values(
         WrongUsage{{}, "which command"},
         WrongUsage{{"recno"}, "unknown command 'recno'. Try 'recon'"},
         WrongUsage{{"--verion"}, "unknown option '--verion'. Try '--version'"},

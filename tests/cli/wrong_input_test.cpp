@@ -20,23 +20,23 @@
 namespace palimpsest::cli {
 namespace {
 
-using testing::AnyOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 using Sample = std::complex<float>;
 
-class WrongInput : public testing::Test {
+class WrongInput : public ::testing::Test {
  protected:
   // Expects a correct failure: exit code, one or two lines, no new file.
   void expect_refused(std::vector<std::string> arguments, int code, const std::string& text,
                       const RunOptions& options = {}) {
     const std::vector<std::string> before = dir.names();
     const CommandResult result = run_command(arguments, options);
-    const std::string words = testing::PrintToString(arguments);
+    const std::string words = ::testing::PrintToString(arguments);
     EXPECT_EQ(result.code, code) << words << "\n" << result.err;
     EXPECT_THAT(result.err, HasSubstr(text)) << words;
     EXPECT_GE(result.error_lines(), 1) << words;

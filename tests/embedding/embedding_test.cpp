@@ -39,7 +39,7 @@ Ran run(const std::string& command) {
 class Folder {
  public:
   Folder() {
-    std::string name = testing::TempDir() + "embedding-XXXXXX";
+    std::string name = ::testing::TempDir() + "embedding-XXXXXX";
     if (mkdtemp(name.data()) != nullptr) path_ = name;
   }
   ~Folder() { std::filesystem::remove_all(path_); }

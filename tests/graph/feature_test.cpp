@@ -11,7 +11,7 @@ namespace {
 
 using toy::apply;
 
-struct FeatureTest : testing::Test {
+struct FeatureTest : ::testing::Test {
   static FunctionGraph graph_of(std::vector<Variable> inputs, std::vector<Variable> outputs) {
     return FunctionGraph(std::move(inputs), std::move(outputs), {.clone = false});
   }

@@ -10,7 +10,7 @@ namespace {
 
 using toy::apply;
 
-struct InplaceQuery : testing::Test {
+struct InplaceQuery : ::testing::Test {
   static FunctionGraph graph_of(std::vector<Variable> inputs, std::vector<Variable> outputs) {
     return FunctionGraph(std::move(inputs), std::move(outputs), {.clone = false});
   }

@@ -40,9 +40,10 @@ TEST(RingCoilMaps, AreSmooth) {
 
 TEST(RingCoilMaps, RejectBadArguments) {
   EXPECT_THAT([] { ring_coil_maps(0, 8, 8); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("at least one coil")));
-  EXPECT_THAT([] { ring_coil_maps(4, 8, 8, 1.0); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("inside the field of view")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("at least one coil")));
+  EXPECT_THAT(
+      [] { ring_coil_maps(4, 8, 8, 1.0); },
+      ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("inside the field of view")));
 }
 
 }  // namespace

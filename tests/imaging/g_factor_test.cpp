@@ -14,8 +14,8 @@
 namespace palimpsest {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using Complex = std::complex<double>;
 
 TEST(GFactor, IsOneWithoutAcceleration) {

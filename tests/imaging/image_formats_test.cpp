@@ -12,8 +12,8 @@
 namespace palimpsest {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 Image oblique_image(const char* names, Extents shape) {
   Image image;

@@ -29,7 +29,7 @@ TEST(Image, PartsOfComplexAndReal) {
   EXPECT_EQ(part_of(real, ImagePart::imag).to_vector<float>(), (std::vector<float>{0, 0}));
   EXPECT_EQ(parse_image_part("phase"), ImagePart::phase);
   EXPECT_THAT([] { parse_image_part("phases"); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("magnitude, phase")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("magnitude, phase")));
 }
 
 TEST(Image, CropAndPadKeepTheCentreElement) {
@@ -102,7 +102,7 @@ TEST(Image, UsualNamesEndInXAndRefuseNineAxes) {
   EXPECT_EQ(usual_names(2).str(), "(Ny, Nx)");
   EXPECT_EQ(usual_names(4).str(), "(T, Nz, Ny, Nx)");
   EXPECT_THAT([] { usual_names(9); },
-              testing::ThrowsMessage<ShapeError>(testing::HasSubstr("9 axes")));
+              ::testing::ThrowsMessage<ShapeError>(::testing::HasSubstr("9 axes")));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace palimpsest {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using Sample = std::complex<float>;
 
 QualityOptions whole(const Tensor& like) {

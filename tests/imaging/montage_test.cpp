@@ -12,8 +12,8 @@
 namespace palimpsest {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr int kBackground = 51, kInk = 235;
 

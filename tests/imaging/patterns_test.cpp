@@ -13,7 +13,7 @@ index_t samples_in(const Tensor& mask, index_t y, index_t x, index_t height, ind
   return count_samples(mask.narrow(0, y, height).narrow(1, x, width));
 }
 
-class RandomPatterns : public testing::TestWithParam<PatternKind> {};
+class RandomPatterns : public ::testing::TestWithParam<PatternKind> {};
 
 TEST_P(RandomPatterns, HaveExactlyTheWantedNumberOfSamples) {
   for (const double acceleration : {1.0, 1.3, 2.0, 4.0, 8.0, 12.0}) {
@@ -51,7 +51,7 @@ TEST_P(RandomPatterns, DependOnTheSeedAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RandomPatterns,
-                         testing::Values(PatternKind::poisson, PatternKind::random),
+                         ::testing::Values(PatternKind::poisson, PatternKind::random),
                          [](const auto& kind) {
                            return kind.param == PatternKind::poisson ? "Poisson" : "Random";
                          });
@@ -99,15 +99,15 @@ TEST(FullPattern, MeasuresEverything) {
 
 TEST(SamplingPattern, RejectsWhatCannotBe) {
   EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 0.5}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("at least 1")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("at least 1")));
   EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 50, .center = 24}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("centre alone has 576")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("centre alone has 576")));
   EXPECT_THAT([] { sampling_pattern(64, 64, {.kind = PatternKind::uniform, .acceleration = 2.5}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("needs an integer")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("needs an integer")));
   EXPECT_THAT([] { sampling_pattern(0, 64, {}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("positive sizes")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("positive sizes")));
   EXPECT_THAT([] { parse_pattern("spiral"); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("poisson, random")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("poisson, random")));
 }
 
 TEST(SamplingPattern, AnEllipseHasNoCornersAndAsManySamples) {
@@ -124,7 +124,7 @@ TEST(SamplingPattern, AnEllipseHasNoCornersAndAsManySamples) {
     }
   }
   EXPECT_THAT([] { sampling_pattern(32, 32, {.acceleration = 1.1, .ellipse = true}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("the ellipse has")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("the ellipse has")));
 }
 
 TEST(SamplingPattern, WithoutSpreadTheDensityIsEven) {
@@ -137,7 +137,7 @@ TEST(SamplingPattern, WithoutSpreadTheDensityIsEven) {
   EXPECT_GT(middle(3), middle(1));
   EXPECT_GT(middle(1), middle(0) + 50);
   EXPECT_THAT([] { sampling_pattern(32, 32, {.spread = -1}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("spread: got -1")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("spread: got -1")));
 }
 
 TEST(CaipiPattern, ShiftsEveryMeasuredRow) {
@@ -151,7 +151,7 @@ TEST(CaipiPattern, ShiftsEveryMeasuredRow) {
   const Tensor centered = caipi_pattern(12, 12, 2, 3, 1, 4);
   EXPECT_EQ(count_samples(centered.narrow(0, 4, 4).narrow(1, 4, 4)), 16);
   EXPECT_THAT([] { caipi_pattern(8, 8, 0, 2, 1); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("steps 0 and 2")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("steps 0 and 2")));
 }
 
 TEST(PartialPattern, HasTheFirstLines) {
@@ -163,12 +163,12 @@ TEST(PartialPattern, HasTheFirstLines) {
       [] {
         partial_pattern({4, 4}, 0.5, 0);
       },
-      testing::ThrowsMessage<ValueError>(testing::HasSubstr("(0.5, 1]")));
+      ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("(0.5, 1]")));
   EXPECT_THAT(
       [] {
         partial_pattern({4, 4}, 0.75, 2);
       },
-      testing::ThrowsMessage<ShapeError>(testing::HasSubstr("axis: got 2")));
+      ::testing::ThrowsMessage<ShapeError>(::testing::HasSubstr("axis: got 2")));
 }
 
 TEST(LinePatterns, FramesHaveTheirLinesAtOtherPlaces) {
@@ -182,7 +182,7 @@ TEST(LinePatterns, FramesHaveTheirLinesAtOtherPlaces) {
   const Tensor centered = line_patterns(30, {.lines = 3, .frames = 4, .center = 6});
   EXPECT_EQ(count_samples(centered.narrow(1, 12, 6)), 24);
   EXPECT_THAT([] { line_patterns(8, {.lines = 9}); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("got 9 of 8 lines")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("got 9 of 8 lines")));
 }
 
 TEST(Interleaved, FramesAreDisjointAndComplete) {
@@ -197,7 +197,7 @@ TEST(Interleaved, FramesAreDisjointAndComplete) {
   const Tensor shared = interleaved(Tensor::full<bool>({8, 8}, true), 2, 4);
   EXPECT_EQ(count_samples(shared), 64 + 16);
   EXPECT_THAT([] { interleaved(Tensor::full<bool>({8}, true), 2); },
-              testing::ThrowsMessage<ShapeError>(testing::HasSubstr("(ny, nx)")));
+              ::testing::ThrowsMessage<ShapeError>(::testing::HasSubstr("(ny, nx)")));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST(Phantom, ALargerImageAveragesToTheSmallerOne) {
 
 TEST(Phantom, RejectsAnEmptySize) {
   EXPECT_THAT([] { ellipse_image(modified_shepp_logan(), 0, 8); },
-              testing::ThrowsMessage<ValueError>(testing::HasSubstr("the size is empty")));
+              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("the size is empty")));
 }
 
 }  // namespace

@@ -19,8 +19,8 @@
 namespace palimpsest {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using Sample = std::complex<float>;
 
 double relative(const Tensor& a, const Tensor& b) {
