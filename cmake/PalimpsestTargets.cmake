@@ -626,7 +626,7 @@ function(palimpsest_test name)
     set(others TEST_FILTER -*${T_TOGETHER}.*)
     foreach(part RANGE 7)
       add_test(NAME ${T_TOGETHER}.Part${part}Of8 COMMAND ${name} --gtest_filter=*${T_TOGETHER}.*)
-      set_tests_properties(${T_TOGETHER}.Part${part}Of8 PROPERTIES TIMEOUT 600
+      set_tests_properties(${T_TOGETHER}.Part${part}Of8 PROPERTIES TIMEOUT 3600
         ENVIRONMENT "${wisdom};GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${part}" ${environment})
     endforeach()
   endif()

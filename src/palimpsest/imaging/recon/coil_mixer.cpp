@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/coil_mixer.hpp"
 
-#include <algorithm>
-#include <utility>
+#include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
-
-namespace {
-
-using Sample = std::complex<float>;
-
-}  // namespace
 
 CoilMixer::CoilMixer(index_t coils, index_t to)
     : coils_(coils), to_(to), sum_(static_cast<std::size_t>(coils * coils)) {}
