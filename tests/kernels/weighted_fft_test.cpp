@@ -11,12 +11,11 @@
 namespace palimpsest::testing {
 namespace {
 
-// Weights of a spectrum with the axes of x: row-major ones of its extents, which are transposed in
-// registers, or of any layout and maybe of one element along axes.
-Array weights_for(Random& random, const Array& x, bool is_complex, bool is_dense) {
-  Extents extents = x.extents();
+// Weights of a spectrum of these extents: row-major ones, which are transposed in registers, or of
+// any layout and maybe of one element along axes.
+Array weights_for(Random& random, Extents extents, DType dtype, bool is_complex, bool is_dense) {
   for (index_t& n : extents) n = !is_dense && uniform(random, 0, 2) == 0 ? 1 : n;
-  const DType dtype = is_complex ? x.dtype() : real_of(x.dtype());
+  if (!is_complex) dtype = real_of(dtype);
   Array weights(dtype, extents,
                 is_dense ? contiguous_strides(extents) : random_strides(random, extents, false),
                 uniform(random, 0, 1));
@@ -46,6 +45,24 @@ void multiply(Array& x, const Array& weights) {
   }
 }
 
+// The first elements along each axis, among zeros if `extents` are larger.
+Array resized(const Array& x, const Extents& extents) {
+  Array result(DType::complex128, extents);
+  for (index_t i = 0; i < result.count(); ++i) {
+    index_t at = 0, rest = i, step = 1;
+    bool is_inside = true;
+    for (std::size_t k = extents.size(); k-- > 0;) {
+      const index_t position = rest % extents[k];
+      is_inside = is_inside && position < x.extents()[k];
+      at += position * step;
+      rest /= extents[k];
+      step *= x.extents()[k];
+    }
+    result.set_value(i, is_inside ? x.value(at) : Wide(0));
+  }
+  return result;
+}
+
 std::vector<Wide> values_of(const Array& x) {
   std::vector<Wide> values;
   for (index_t i = 0; i < x.count(); ++i) values.push_back(x.value(i));
@@ -54,38 +71,58 @@ std::vector<Wide> values_of(const Array& x) {
 
 // The transform, the product and the transform back, one after the other.
 std::vector<Wide> weighed_apart(FftSpec spec, const Array& x, const Array& weights) {
-  Array values(DType::complex128, x.extents());
+  if (!spec.weights->extents.empty()) spec.extents = spec.weights->extents;
+  Array values = resized(x, spec.extents);
   spec.weights.reset();
-  const double scale = std::exchange(spec.scale, 1);
-  const auto spectrum = naive(spec, x);
-  for (index_t i = 0; i < x.count(); ++i) {
-    values.set_value(i, spectrum[static_cast<std::size_t>(i)]);
-  }
+  spec.in_strides = spec.out_strides = values.strides();
+  const auto transform = [&](double scale) {
+    spec.scale = scale;
+    const auto result = naive(spec, values);
+    for (index_t i = 0; i < values.count(); ++i) {
+      values.set_value(i, result[static_cast<std::size_t>(i)]);
+    }
+  };
+  const double scale = spec.scale;
+  transform(1);
   multiply(values, weights);
   spec.forward = !spec.forward;
-  spec.scale = scale;
-  return naive(spec, values);
+  transform(scale);
+  return values_of(resized(values, x.extents()));
 }
 
-void expect_weighed(Random& random, const Extents& extents, DType dtype, Axes axes, int trial) {
+// Executes with memory besides, whose end is checked.
+void execute_weighed(const FftSpec& spec, const Array& x, Array& y, const Array& weights) {
+  const std::size_t bytes = fft_workspace_bytes(spec);
+  std::vector<std::byte> workspace(bytes + 64, std::byte{0x5a});
+  execute(fft_plan(spec), x.address(0), y.address(0), weights.address(0), workspace.data());
+  const auto is_intact = [](std::byte b) { return b == std::byte{0x5a}; };
+  EXPECT_TRUE(std::all_of(workspace.end() - 64, workspace.end(), is_intact)) << describe(spec);
+}
+
+// `zeros` lie behind the array along each axis; empty: none.
+void expect_weighed(Random& random, const Extents& extents, DType dtype, Axes axes, int trial,
+                    const Extents& zeros = {}) {
   Array x(dtype, extents, random_strides(random, extents, false), uniform(random, 0, 1));
   Array y(dtype, extents, random_strides(random, extents, false), uniform(random, 0, 1));
   x.fill_normal(random);
-  const Array weights = weights_for(random, x, trial % 7 < 3, trial / 2 % 2 == 0);
+  Extents spectrum = extents;
+  for (std::size_t k = 0; k < zeros.size(); ++k) spectrum[k] += zeros[k];
+  const Array weights = weights_for(random, spectrum, dtype, trial % 7 < 3, trial / 2 % 2 == 0);
   FftSpec spec = spec_for(x, y, std::move(axes));
   spec.forward = trial % 3 != 0;
   spec.centered = trial % 4 < 2;
   double points = 1;
   for (const index_t axis : spec.axes) {
-    points *= static_cast<double>(extents[static_cast<std::size_t>(axis)]);
+    points *= static_cast<double>(spectrum[static_cast<std::size_t>(axis)]);
   }
   spec.scale = 0.5 / points;
   spec.weights = described(weights);
+  if (!zeros.empty()) spec.weights->extents = spectrum;
   const auto expected = weighed_apart(spec, x, weights);
   const auto before = elements(x), weights_before = elements(weights);
   const std::string what = describe(spec) + " weights " + to_string(weights.extents());
   expect_same_on_threads([&] {
-    execute(fft_plan(spec), x.address(0), y.address(0), weights.address(0));
+    execute_weighed(spec, x, y, weights);
     return elements(y);
   });
   expect_close(y, expected, what);
@@ -93,7 +130,7 @@ void expect_weighed(Random& random, const Extents& extents, DType dtype, Axes ax
   EXPECT_TRUE(y.gaps_are_intact()) << what;
   spec.out_strides = spec.in_strides;
   spec.in_place = true;
-  execute(fft_plan(spec), x.address(0), x.address(0), weights.address(0));
+  execute_weighed(spec, x, x, weights);
   expect_close(x, expected, what);
   EXPECT_EQ(elements(weights), weights_before) << "the weights were written: " << what;
 }
@@ -125,11 +162,43 @@ TEST(WeightedFft, LongerLinesAgreeWithTwoTransforms) {
   }
 }
 
+TEST(WeightedFft, ZerosBehindTheArrayAreNeitherStoredNorTransformed) {
+  Random random(96);
+  for (int trial = 0; trial < 600; ++trial) {
+    const DType dtype = trial % 2 == 0 ? DType::complex64 : DType::complex128;
+    const Extents extents = random_extents(random, 4, trial % 5 == 0 ? 30 : 7, 500);
+    const Axes axes = random_axes(random, extents);
+    Extents zeros(extents.size(), 0);
+    for (const index_t axis : axes) {
+      const index_t n = extents[static_cast<std::size_t>(axis)];
+      zeros[static_cast<std::size_t>(axis)] =
+          uniform(random, 0, 3) == 0 ? 0 : uniform(random, 0, n);
+    }
+    expect_weighed(random, extents, dtype, axes, trial, zeros);
+  }
+}
+
+// Lines of all kinds, and a workspace in which blocks take turns.
+TEST(WeightedFft, ZerosBehindLongerLines) {
+  Random random(97);
+  int trial = 0;
+  for (const index_t n : {64, 115, 127, 200}) {
+    for (const Extents& extents : {Extents{n / 2}, {2, n / 2}, {n / 2, 37}, {3, n / 2, 5}}) {
+      const auto longest = std::max_element(extents.begin(), extents.end()) - extents.begin();
+      Extents zeros(extents.size(), 0);
+      zeros[static_cast<std::size_t>(longest)] = n - n / 2;
+      for (const DType dtype : {DType::complex64, DType::complex128}) {
+        expect_weighed(random, extents, dtype, {static_cast<index_t>(longest)}, ++trial, zeros);
+      }
+    }
+  }
+}
+
 // Large arrays: two transforms of the same library are the reference.
 void expect_like_two_transforms(Random& random, const Extents& extents, Axes axes, bool centered) {
   Array x(DType::complex64, extents), y(DType::complex64, extents);
   x.fill_normal(random);
-  const Array weights = weights_for(random, x, centered, centered);
+  const Array weights = weights_for(random, extents, x.dtype(), centered, centered);
   FftSpec spec = spec_for(x, y, std::move(axes));
   spec.centered = centered;
   execute(fft_plan(spec), x.address(0), y.address(0));
@@ -164,6 +233,62 @@ TEST(WeightedFft, LargeArraysAgreeWithTwoTransforms) {
   }
 }
 
+// The padded array through two transforms of the same library is the reference.
+TEST(WeightedFft, ZerosBehindLargeArrays) {
+  Random random(98);
+  struct Case {
+    Extents extents, spectrum;
+    Axes axes;
+  };
+  for (const auto& [extents, spectrum, axes] :
+       {Case{{3, 100, 80}, {3, 200, 160}, {1, 2}},
+        Case{{2, 40, 48, 32}, {2, 80, 96, 64}, {1, 2, 3}},
+        Case{{12, 20, 24, 16}, {24, 40, 48, 32}, {0, 1, 2, 3}}, Case{{100000}, {200000}, {0}},
+        Case{{300, 3, 150}, {320, 3, 300}, {0, 2}}}) {
+    Array x(DType::complex64, extents), y(DType::complex64, extents);
+    x.fill_normal(random);
+    const Array weights = weights_for(random, spectrum, x.dtype(), false, true);
+    FftSpec spec = spec_for(x, y, axes);
+    spec.centered = true;
+    spec.scale = 1 / static_cast<double>(weights.count());
+    spec.weights = described(weights);
+    spec.weights->extents = spectrum;
+    Array padded(DType::complex64, spectrum);
+    const Array wide = resized(x, spectrum);
+    for (index_t i = 0; i < wide.count(); ++i) padded.set_value(i, wide.value(i));
+    FftSpec whole = spec_for(padded, padded, axes);
+    whole.centered = true;
+    whole.in_place = true;
+    execute(fft_plan(whole), padded.address(0), padded.address(0));
+    multiply(padded, weights);
+    whole.forward = false;
+    whole.scale = spec.scale;
+    execute(fft_plan(whole), padded.address(0), padded.address(0));
+    const auto expected = values_of(resized(padded, extents));
+    expect_same_on_threads([&] {
+      execute_weighed(spec, x, y, weights);
+      return elements(y);
+    });
+    expect_close(y, expected, describe(spec));
+    if (extents.size() == 3 && extents[0] == 3) {  // blocks side by side, with a room each
+      EXPECT_EQ(fft_workspace_bytes(spec), 3 * 100 * 160 * 8u);
+    }
+    if (extents.size() == 4 && extents[0] == 2) {  // blocks that take turns
+      EXPECT_EQ(fft_workspace_bytes(spec), 40 * 96 * 64 * 8u);
+    }
+  }
+}
+
+TEST(WeightedFft, RefusesSpectraThatDoNotFit) {
+  Random random(99);
+  Array x(DType::complex64, {4, 6}), y(DType::complex64, {4, 6});
+  FftSpec spec = spec_for(x, y, {1});
+  for (const Extents& extents : {Extents{4, 5}, {5, 6}, {4}, {4, 6, 1}}) {
+    spec.weights = FftWeights{false, {6, 1}, extents};
+    EXPECT_THROW(fft_plan(spec), ShapeError) << to_string(extents);
+  }
+}
+
 // FFTW and chirps are the same on all instruction sets of a test; products with weights must be.
 TEST(WeightedFft, BitsAreTheSameOnEveryInstructionSet) {
   Random random(95);
@@ -172,7 +297,7 @@ TEST(WeightedFft, BitsAreTheSameOnEveryInstructionSet) {
       for (const Extents& extents : {Extents{70, 37}, {115, 34}, {3, 67}}) {
         Array x(dtype, extents), y(dtype, extents);
         x.fill_normal(random);
-        const Array weights = weights_for(random, x, is_complex, true);
+        const Array weights = weights_for(random, extents, dtype, is_complex, true);
         FftSpec spec = spec_for(x, y, {extents[0] == 3 ? 1 : 0});
         spec.centered = true;
         spec.weights = described(weights);

@@ -86,6 +86,37 @@ TEST_F(ReorderingRewriteTest, WeighSpectraJoinsTransformsWithWeightsBetween) {
          back(there(c) * input(DType::float32, {kUnknown, 6}, "unknown"))});
 }
 
+TEST_F(ReorderingRewriteTest, WeighSpectraLeavesOutZeros) {
+  const Variable mask = input(DType::float32, {8, 9}, "mask");
+  const Variable row = input(DType::float32, {1, 9}, "row");
+  const FftOptions centered{FftNorm::ortho, true};
+  const auto weighed = [&](const Variable& v, const Axes& axes = {0, 1}) {
+    return ops::fft_adjoint(ops::fft(v, axes, centered) * mask, axes, centered);
+  };
+  const auto inside = [](const Variable& v) { return ops::index(v, {slice(2, 6), slice(0, 6)}); };
+  const ops::PadWidths widths{{2, 2}, {0, 3}};
+  nearly("weigh_spectra",
+         {{"both axes", inside(weighed(ops::pad(c, widths))), {"WeightedFft"}},
+          {"one axis",
+           ops::index(ops::fft_adjoint(ops::fft(ops::pad(c, {{0, 0}, {1, 2}}), {1}) * row, {1}),
+                      {All(), slice(1, 7)}),
+           {"WeightedFft"}},
+          {"part of the zeros",
+           ops::index(weighed(ops::pad(c, widths)), {slice(2, 6)}),
+           {"Pad", "WeightedFft"}}});
+  const Variable padded = ops::pad(c, widths), twice = weighed(padded);
+  // Zeros, the spectrum or results outside are needed, and so no step can leave them out.
+  for (const Variable& v :
+       {inside(weighed(ops::pad(c, widths, 1))), inside(weighed(ops::pad(c, {{1, 3}, {0, 3}}))),
+        inside(weighed(padded)) + inside(padded * 2.0), inside(twice) + ops::sum(twice),
+        inside(weighed(padded, {0}))}) {
+    const Function f = function({c, mask}, v);
+    for (const PlannedStep& step : f.plan(std::vector{c.type(), mask.type()}).steps) {
+      EXPECT_EQ(step.node.op().parameters().find("zeros="), std::string::npos);
+    }
+  }
+}
+
 TEST_F(ReorderingRewriteTest, SpecializePowersFindsProductsAndRoots) {
   nearly("specialize_powers",
          {{"x^2", ops::pow(x, 2.0), {"Square"}},

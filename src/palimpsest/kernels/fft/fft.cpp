@@ -10,7 +10,8 @@
 // while it is in cache. So do the slices of a large volume, before the pass that joins them.
 //
 // Of a centered transform, weights and the transform back, all phases cancel but those that move
-// the spectrum by c: plain transforms with the weights w[(k + c) mod N] give the same.
+// the spectrum by c: plain transforms with the weights w[(k + c) mod N] give the same. So do those
+// of the position of an array among zeros.
 #include "palimpsest/kernels/fft/fft.hpp"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ class FftPlan::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   virtual ~Impl() = default;
-  virtual void run(const void* in, const void* weights, void* out) const = 0;
+  virtual void run(const void* in, const void* weights, void* out, void* workspace) const = 0;
   virtual std::size_t bytes() const = 0;
 
   const FftSpec spec;
@@ -66,16 +67,29 @@ void make_phases(index_t n, bool centered, bool forward, double scale,
   }
 }
 
+// Passes between the first and the last one work in place on `work`.
 struct Axis : PassAxis {
+  index_t work_stride = 0;
   bool is_transformed = false;
 };
 
-// The axes of more than one element, smallest strides last.
+bool is_longer(const FftSpec& s, std::size_t axis) {
+  return s.weights && !s.weights->extents.empty() && s.weights->extents[axis] > s.extents[axis];
+}
+bool is_padded(const FftSpec& s) {
+  for (std::size_t i = 0; i < s.extents.size(); ++i) {
+    if (is_longer(s, i)) return true;
+  }
+  return false;
+}
+
+// The axes of more than one element, smallest strides last; of padded arrays in their order.
 std::vector<Axis> axes_of(const FftSpec& s) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < s.extents.size(); ++i) {
-    if (s.extents[i] == 1) continue;
-    Axis axis{{s.extents[i], s.in_strides[i], s.out_strides[i]}};
+    if (s.extents[i] == 1 && !is_longer(s, i)) continue;
+    Axis axis{{s.extents[i], s.in_strides[i], s.out_strides[i]}, s.out_strides[i]};
+    if (is_longer(s, i)) axis.extent = s.weights->extents[i];
     axis.is_transformed =
         std::find(s.axes.begin(), s.axes.end(), static_cast<index_t>(i)) != s.axes.end();
     if (s.weights) axis.weight_stride = s.weights->strides[i];
@@ -84,11 +98,19 @@ std::vector<Axis> axes_of(const FftSpec& s) {
     }
     axes.push_back(axis);
   }
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
-    return std::abs(a.out_stride) > std::abs(b.out_stride);
-  });
+  if (!is_padded(s)) {
+    std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+      return std::abs(a.out_stride) > std::abs(b.out_stride);
+    });
+  }
   if (axes.empty()) axes.emplace_back();
   return axes;
+}
+
+template <class T>
+bool is_long_line(const PassAxis& line, bool centered) {
+  return line.given == line.extent && line.taken == line.extent &&
+         LongLine<T>::is_better(line.extent, centered);
 }
 
 bool has_elements(const FftSpec& s) {
@@ -97,7 +119,11 @@ bool has_elements(const FftSpec& s) {
 
 // Blocks with separate transforms.
 struct Blocks {
-  std::vector<PassAxis> axes;  // outermost first
+  // Where a block begins, in elements.
+  struct Begin {
+    index_t block, in = 0, work = 0, out = 0, weights = 0;
+  };
+  std::vector<Axis> axes;  // outermost first
   index_t count = 1;
 
   Blocks() = default;
@@ -112,20 +138,23 @@ struct Blocks {
     from.erase(from.begin(), first);
   }
 
-  // Calls f(in, out, weights) with the offsets of each block, in elements.
+  // Calls f for the Begin of each block, for `together` at a time in one thread.
   template <class F>
-  void for_each(const F& f) const {
-    parallel_ranges(count, 1, [&](index_t begin, index_t end) {
-      for (index_t block = begin; block < end; ++block) {
-        index_t in = 0, out = 0, weights = 0, rest = block;
+  void for_each(const F& f, index_t together = 1) const {
+    parallel_ranges(count, together, [&](index_t first, index_t last) {
+      for (index_t block = first; block < last; ++block) {
+        Begin begin{block};
+        index_t rest = block;
         for (std::size_t i = axes.size(); i-- > 0;) {
-          const index_t position = rest % axes[i].extent;
-          rest /= axes[i].extent;
-          in += position * axes[i].in_stride;
-          out += position * axes[i].out_stride;
-          weights += position * axes[i].weight_stride;
+          const Axis& axis = axes[i];
+          const index_t position = rest % axis.extent;
+          rest /= axis.extent;
+          begin.in += position * axis.in_stride;
+          begin.work += position * axis.work_stride;
+          begin.out += position * axis.out_stride;
+          begin.weights += position * axis.weight_stride;
         }
-        f(in, out, weights);
+        f(begin);
       }
     });
   }
@@ -134,19 +163,20 @@ struct Blocks {
 template <class T>
 class Transform final : public FftPlan::Impl {
  public:
-  explicit Transform(const FftSpec& s) : Impl(s) {
+  explicit Transform(const FftSpec& s) : Transform(s, axes_of(s)) {}
+  Transform(const FftSpec& s, std::vector<Axis> axes) : Impl(s) {
     if (!has_elements(s)) return;
-    std::vector<Axis> axes = axes_of(s);
     const auto n_transformed = std::count_if(axes.begin(), axes.end(),
                                              [](const Axis& axis) { return axis.is_transformed; });
     stage_ = make_stage(std::move(axes), static_cast<std::size_t>(n_transformed), true);
   }
 
-  void run(const void* in, const void*, void* out) const override {
-    run(static_cast<const std::complex<T>*>(in), static_cast<std::complex<T>*>(out));
+  void run(const void* in, const void*, void* out, void*) const override {
+    auto* const y = static_cast<std::complex<T>*>(out);
+    run(static_cast<const std::complex<T>*>(in), y, y);
   }
-  void run(const std::complex<T>* in, std::complex<T>* out) const {
-    if (stage_ != nullptr) run_stage(*stage_, in, out);
+  void run(const std::complex<T>* in, std::complex<T>* work, std::complex<T>* out) const {
+    if (stage_ != nullptr) run_stage(*stage_, in, work, out);
   }
 
   std::size_t bytes() const override {
@@ -178,9 +208,11 @@ class Transform final : public FftPlan::Impl {
     if (n_transformed > 2 && bytes > kCached && bytes / axes[0].extent >= kSmallSlice) {
       std::vector<Axis> inner = axes;
       inner[0].is_transformed = false;
+      inner[0].extent = inner[0].given;
+      for (Axis& axis : inner) axis.out_stride = axis.work_stride;
       stage->slices = make_stage(std::move(inner), n_transformed - 1, false);
       for (std::size_t i = 1; i < axes.size(); ++i) axes[i].is_transformed = false;
-      for (Axis& axis : axes) axis.in_stride = axis.out_stride;
+      for (Axis& axis : axes) axis.in_stride = axis.work_stride;
       n_transformed = 1;
     }
     make_passes(axes, n_transformed, is_last, *stage);
@@ -195,23 +227,30 @@ class Transform final : public FftPlan::Impl {
       if (!axes[i].is_transformed && n_transformed > 0) continue;
       if (left == 0) break;
       --left;
-      // All passes but the first work on the output alone.
-      const auto side = [&](const Axis& axis) -> PassAxis {
-        const bool is_first = stage.passes.empty();
-        return {axis.extent, is_first ? axis.in_stride : axis.out_stride, axis.out_stride};
+      // The axis in this pass. Axes behind it were transformed.
+      const auto side = [&](std::size_t k) -> PassAxis {
+        const Axis& axis = axes[k];
+        const index_t lines = k > i ? axis.taken : axis.given;
+        return {k == i ? axis.extent : lines,
+                stage.passes.empty() ? axis.in_stride : axis.work_stride,
+                left == 0 ? axis.out_stride : axis.work_stride,
+                0,
+                0,
+                axis.given,
+                axis.taken};
       };
       std::vector<PassAxis> others;
       for (std::size_t k = 0; k < axes.size(); ++k) {
-        if (k != i) others.push_back(side(axes[k]));
+        if (k != i) others.push_back(side(k));
       }
-      stage.passes.push_back(make_pass(side(axes[i]), std::move(others), n_transformed > 0,
+      stage.passes.push_back(make_pass(side(i), std::move(others), n_transformed > 0,
                                        is_last && left == 0 ? spec.scale : 1));
     }
   }
 
   std::unique_ptr<const ArrayPass<T>> make_pass(const PassAxis& line, std::vector<PassAxis> others,
                                                 bool transforms, double scale) const {
-    if (transforms && LongLine<T>::is_better(line.extent, spec.centered)) {
+    if (transforms && is_long_line<T>(line, spec.centered)) {
       return std::make_unique<LongLine<T>>(
           line, std::move(others),
           typename LongLine<T>::Options{spec.forward, spec.centered, scale, spec.effort});
@@ -224,22 +263,44 @@ class Transform final : public FftPlan::Impl {
     return std::make_unique<LinePass<T>>(line, std::move(others), std::move(options));
   }
 
-  static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* y) {
-    stage.blocks.for_each([&](index_t in, index_t out, index_t) {
-      const std::complex<T>* from = x + in;
-      std::complex<T>* const to = y + out;
+  static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* w,
+                        std::complex<T>* y) {
+    stage.blocks.for_each([&](const Blocks::Begin& begin) {
+      const std::complex<T>* from = x + begin.in;
+      std::complex<T>*const work = w + begin.work, *const to = y + begin.out;
       if (stage.slices != nullptr) {
-        run_stage(*stage.slices, from, to);
-        from = to;
+        run_stage(*stage.slices, from, work, work);
+        from = work;
       }
       for (const auto& pass : stage.passes) {
-        pass->run(from, to);
-        from = to;
+        pass->run(from, &pass == &stage.passes.back() ? to : work);
+        from = work;
       }
     });
   }
 
   std::unique_ptr<const Stage> stage_;  // null: no elements
+};
+
+// Memory for spectra of blocks that are shorter than these: of the block's extent along the first
+// axis, of the spectrum's along the others. Small blocks have a room each and run side by side,
+// large ones take turns in one.
+struct Workspace {
+  index_t room = 0, rooms = 0;  // elements of one; 0: blocks work in `out`
+
+  Workspace() = default;
+  // Sets the strides of the axes of a block, the first one transformed, in its room.
+  Workspace(std::vector<Axis>& axes, index_t blocks, std::size_t item) {
+    const auto is_short = [](const Axis& axis) { return axis.given < axis.extent; };
+    if (std::none_of(axes.begin() + 1, axes.end(), is_short)) return;
+    room = 1;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      axes[i].work_stride = room;
+      room *= i == 0 ? axes[i].given : axes[i].extent;
+    }
+    constexpr index_t kBytesForAll = 1 << 20;
+    rooms = room * blocks * static_cast<index_t>(item) <= kBytesForAll ? blocks : 1;
+  }
 };
 
 // A transform, weights, and the transform back. In each block, all axes but the first one are
@@ -254,31 +315,39 @@ class WeightedTransform final : public FftPlan::Impl {
     const bool transforms = std::any_of(axes.begin(), axes.end(), is_transformed);
     if (transforms) blocks_ = Blocks(axes);
     if (std::count_if(axes.begin(), axes.end(), is_transformed) > 1) {
-      before_ = std::make_unique<Transform<T>>(inner_spec(axes, true));
-      after_ = std::make_unique<Transform<T>>(inner_spec(axes, false));
-      for (Axis& axis : axes) axis.in_stride = axis.out_stride;
+      workspace_ = Workspace(axes, blocks_.count, sizeof(std::complex<T>));
+      before_ = make_inner(axes, true);
+      after_ = make_inner(axes, false);
+      for (Axis& axis : axes) axis.in_stride = axis.out_stride = axis.work_stride;
+      for (std::size_t i = 1; i < axes.size(); ++i) axes[i].given = axes[i].taken = axes[i].extent;
     }
     make_passes(axes[0], {axes.begin() + 1, axes.end()}, transforms);
   }
 
-  void run(const void* in, const void* weights, void* out) const override {
+  void run(const void* in, const void* weights, void* out, void* workspace) const override {
     if (middle_ == nullptr) return;
     const index_t item = static_cast<index_t>(sizeof(T)) * (spec.weights->is_complex ? 2 : 1);
-    blocks_.for_each([&](index_t in_offset, index_t out_offset, index_t weight_offset) {
-      const auto* x = static_cast<const std::complex<T>*>(in) + in_offset;
-      auto* const y = static_cast<std::complex<T>*>(out) + out_offset;
-      const auto run = [&](const auto& step) {
-        if (step == nullptr) return;
-        step->run(x, y);
-        x = y;
-      };
-      run(before_);
-      run(there_);
-      middle_->run(x, y, static_cast<const std::byte*>(weights) + weight_offset * item);
-      x = y;
-      run(back_);
-      run(after_);
-    });
+    blocks_.for_each(
+        [&](const Blocks::Begin& begin) {
+          const auto* x = static_cast<const std::complex<T>*>(in) + begin.in;
+          auto* const y = static_cast<std::complex<T>*>(out) + begin.out;
+          auto* const w = workspace_.room == 0
+                              ? y
+                              : static_cast<std::complex<T>*>(workspace) +
+                                    begin.block % workspace_.rooms * workspace_.room;
+          if (before_ != nullptr) {
+            before_->run(x, w, w);
+            x = w;
+          }
+          if (there_ != nullptr) {
+            there_->run(x, w);
+            x = w;
+          }
+          middle_->run(x, w, static_cast<const std::byte*>(weights) + begin.weights * item);
+          if (back_ != nullptr) back_->run(w, w);
+          if (after_ != nullptr) after_->run(w, w, y);
+        },
+        workspace_.rooms == 1 ? blocks_.count : 1);
   }
 
   std::size_t bytes() const override {
@@ -289,24 +358,24 @@ class WeightedTransform final : public FftPlan::Impl {
 
  private:
   // The transform of a block along all axes but the first.
-  FftSpec inner_spec(const std::vector<Axis>& axes, bool is_before) const {
-    FftSpec inner;
-    inner.dtype = spec.dtype;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      inner.extents.push_back(axes[i].extent);
-      inner.in_strides.push_back(is_before ? axes[i].in_stride : axes[i].out_stride);
-      inner.out_strides.push_back(axes[i].out_stride);
-      if (i > 0 && axes[i].is_transformed) inner.axes.push_back(static_cast<index_t>(i));
+  std::unique_ptr<const Transform<T>> make_inner(std::vector<Axis> axes, bool is_before) const {
+    axes[0].is_transformed = false;
+    axes[0].extent = axes[0].given;
+    for (Axis& axis : axes) {
+      (is_before ? axis.taken : axis.given) = axis.extent;
+      (is_before ? axis.out_stride : axis.in_stride) = axis.work_stride;
     }
+    FftSpec inner = spec;
+    inner.weights.reset();
     inner.forward = is_before == spec.forward;
-    inner.in_place = spec.in_place || !is_before;
-    inner.effort = spec.effort;
-    return inner;
+    inner.centered = false;
+    inner.scale = 1;
+    return std::make_unique<Transform<T>>(inner, std::move(axes));
   }
 
   // Long lines are transformed by passes of their own.
   void make_passes(PassAxis line, std::vector<PassAxis> others, bool transforms) {
-    const bool is_long = transforms && LongLine<T>::is_better(line.extent, false);
+    const bool is_long = transforms && is_long_line<T>(line, false);
     const auto long_pass = [&](bool forward) {
       return std::make_unique<LongLine<T>>(
           line, others, typename LongLine<T>::Options{forward, false, 1, spec.effort});
@@ -326,10 +395,32 @@ class WeightedTransform final : public FftPlan::Impl {
   }
 
   Blocks blocks_;
+  Workspace workspace_;
   std::unique_ptr<const Transform<T>> before_, after_;
   std::unique_ptr<const LongLine<T>> there_, back_;
   std::unique_ptr<const LinePass<T>> middle_;  // null: no elements
 };
+
+void check(const FftWeights& weights, const FftSpec& spec) {
+  const std::size_t rank = spec.extents.size();
+  if (weights.strides.size() != rank) {
+    throw ShapeError("[fft_plan] weights: got strides " + to_string(weights.strides) +
+                     ", expected one per axis of " + to_string(spec.extents));
+  }
+  if (weights.extents.empty()) return;
+  bool fits = weights.extents.size() == rank;
+  for (std::size_t i = 0; fits && i < rank; ++i) {
+    const bool is_transformed =
+        std::find(spec.axes.begin(), spec.axes.end(), static_cast<index_t>(i)) != spec.axes.end();
+    fits = is_transformed ? weights.extents[i] >= spec.extents[i]
+                          : weights.extents[i] == spec.extents[i];
+  }
+  if (!fits) {
+    throw ShapeError("[fft_plan] extents of weights: got " + to_string(weights.extents) +
+                     ", expected those of " + to_string(spec.extents) +
+                     ", or larger ones along transformed axes");
+  }
+}
 
 void check(const FftSpec& spec) {
   if (!is_complex(spec.dtype)) {
@@ -346,11 +437,8 @@ void check(const FftSpec& spec) {
     throw ShapeError("[fft_plan] in place: got strides " + to_string(spec.in_strides) + " and " +
                      to_string(spec.out_strides) + ", expected the same");
   }
-  if (spec.weights && spec.weights->strides.size() != rank) {
-    throw ShapeError("[fft_plan] weights: got strides " + to_string(spec.weights->strides) +
-                     ", expected one per axis of " + to_string(spec.extents));
-  }
   normalize_axes(spec.axes, rank, "fft_plan");
+  if (spec.weights) check(*spec.weights, spec);
 }
 
 template <class T>
@@ -399,9 +487,18 @@ FftPlan fft_plan(const FftSpec& spec) {
   return cache().find_or_make(spec);
 }
 
-void execute(const FftPlan& plan, const void* in, void* out, const void* weights) {
+std::size_t fft_workspace_bytes(const FftSpec& spec) {
+  if (!is_padded(spec) || !has_elements(spec)) return 0;
+  std::vector<Axis> axes = axes_of(spec);
+  const Blocks blocks(axes);
+  const Workspace workspace(axes, blocks.count, item_size(spec.dtype));
+  return static_cast<std::size_t>(workspace.room * workspace.rooms) * item_size(spec.dtype);
+}
+
+void execute(const FftPlan& plan, const void* in, void* out, const void* weights, void* workspace) {
   assert(plan.spec().in_place == (in == out) || element_count(plan.spec().extents) == 0);
-  plan.impl().run(in, weights, out);
+  assert(workspace != nullptr || fft_workspace_bytes(plan.spec()) == 0);
+  plan.impl().run(in, weights, out, workspace);
 }
 
 void clear_fft_cache() { cache().clear(); }

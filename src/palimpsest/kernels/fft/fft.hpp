@@ -24,6 +24,9 @@ enum class FftEffort : std::uint8_t { estimate, measure };
 struct FftWeights {
   bool is_complex = false;  // else real; of the array's precision
   Strides strides;          // in elements, any sign; 0 along axes where they repeat
+  /// Extents of the spectrum. Along transformed axes they may be larger than those of the array:
+  /// then zeros lie behind it, and elements of the result behind it are dropped. Empty: equal.
+  Extents extents = {};
   friend bool operator==(const FftWeights&, const FftWeights&) = default;
 };
 
@@ -66,18 +69,26 @@ class FftPlan {
 /// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
 FftPlan fft_plan(const FftSpec& spec);
 
+/// Bytes of memory that `execute` needs besides, for arrays that are shorter than their spectra.
+/// They do not depend on strides.
+std::size_t fft_workspace_bytes(const FftSpec& spec);
+
 /// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,
 /// c_d = floor(N_d / 2) if centered, else 0. With weights w: y = scale F'(w F(x)), where F is that
 /// sum without the scale and F' the one of the other sign.
 ///
-/// Aliases  `in` and `weights` are not written; `in`, `weights` and `out` are disjoint. In place:
-///          `in` and `out` are equal
+/// Lines of zeros are not transformed, nor lines of which nothing is kept.
+///
+/// Aliases  `in` and `weights` are not written; they, `out` and the workspace are disjoint. In
+///          place: `in` and `out` are equal
 /// Cost     O(N log N); one pass over memory per axis, including centering and scale. With weights
 ///          two, but one along the axis with the largest stride: its lines go there and back while
-///          they are in cache. 256 KiB of stack per thread. Lines run on oneTBB threads; the result
-///          depends neither on their number nor on strides or alignment
+///          they are in cache. An image in a spectrum of twice its extents takes 3/4 of the
+///          transforms in 2-D, 7/12 in 3-D. 256 KiB of stack per thread. Lines run on oneTBB
+///          threads; the result depends neither on their number nor on strides or alignment
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
-void execute(const FftPlan& plan, const void* in, void* out, const void* weights = nullptr);
+void execute(const FftPlan& plan, const void* in, void* out, const void* weights = nullptr,
+             void* workspace = nullptr);
 
 /// Name and version of the FFT library.
 std::string fft_library_version();

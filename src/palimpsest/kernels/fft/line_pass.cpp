@@ -273,7 +273,7 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
 // factors; else returns false. The plan is the same, so bits do not depend on alignment.
 template <class T>
 bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_t lines) const {
-  if (!plan_ || together_ > 1 || line_.out_stride != 1) return false;
+  if (!plan_ || together_ > 1 || line_.out_stride != 1 || line_.taken < line_.extent) return false;
   if (!is_none(options_.after) || options_.twiddles != nullptr) return false;
   for (index_t c = 0; c < lines; ++c) {
     if (!plan_->fits(to + c * panel_.out_stride)) return false;
@@ -288,7 +288,8 @@ bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_
 template <class T>
 bool LinePass<T>::is_plain() const {
   return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
-         is_none(options_.before) && is_none(options_.after) && options_.twiddles == nullptr;
+         line_.given == line_.extent && line_.taken == line_.extent && is_none(options_.before) &&
+         is_none(options_.after) && options_.twiddles == nullptr;
 }
 
 // Transforms lines from one array to the other; through scratch where they are not aligned.
@@ -325,18 +326,36 @@ index_t lines_in_rows(index_t lines) {
 // Rows of scratch are elements of the panel.
 template <class T>
 void LinePass<T>::load_rows(const Panel& panel, Complex<T>* rows) const {
-  const index_t n = line_.extent, lines = panel.lines, width = lines_in_rows<T>(lines);
+  const index_t n = line_.given, lines = panel.lines, width = lines_in_rows<T>(lines);
   for (index_t j = 0; j < n && lines < width; ++j) {
     std::fill(rows + j * width + lines, rows + (j + 1) * width, Complex<T>(0));
   }
   move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, rows, {1, width}, lines, n,
                 options_.before);
+  std::fill(rows + n * width, rows + line_.extent * width, Complex<T>(0));
 }
 
 template <class T>
 void LinePass<T>::store_rows(const Panel& panel, const Complex<T>* rows) const {
   move_panel<T>(rows, {1, lines_in_rows<T>(panel.lines)}, panel.to,
-                {panel_.out_stride, line_.out_stride}, panel.lines, line_.extent, options_.after);
+                {panel_.out_stride, line_.out_stride}, panel.lines, line_.taken, options_.after);
+}
+
+// Lines of the panel, dense in scratch.
+template <class T>
+void LinePass<T>::load_lines(const Panel& panel, Complex<T>* slots) const {
+  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, {distance_, 1}, panel.lines,
+                line_.given, options_.before);
+  for (index_t c = 0; c < panel.lines && line_.given < line_.extent; ++c) {
+    Complex<T>* const slot = slots + c * distance_;
+    std::fill(slot + line_.given, slot + line_.extent, Complex<T>(0));
+  }
+}
+
+template <class T>
+void LinePass<T>::store_lines(const Panel& panel, const Complex<T>* slots) const {
+  move_panel<T>(slots, {distance_, 1}, panel.to, {panel_.out_stride, line_.out_stride}, panel.lines,
+                line_.taken, options_.after);
 }
 
 // A panel whose elements are rows of scratch: there, weights, and back.
@@ -358,13 +377,11 @@ void LinePass<T>::weigh_rows(const Panel& panel, Complex<T>* scratch) const {
 // the first level of cache all the while.
 template <class T>
 void LinePass<T>::weigh(const Panel& panel, Complex<T>* scratch) const {
-  const index_t n = line_.extent, lines = panel.lines;
+  const index_t lines = panel.lines;
   Complex<T>* const slots = scratch + first_line_ * distance_;
   auto* const weights = reinterpret_cast<std::byte*>(slots + lines_ * distance_);
-  const Layout dense{distance_, 1};
   weights_->load(panel.weights, panel.first, lines, weights);
-  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, dense, lines, n,
-                options_.before);
+  load_lines(panel, slots);
   const bool at_once = plan_ && together_ > 1, alone = plan_ && together_ == 1;
   if (at_once) {
     fill_up(slots, lines);
@@ -377,8 +394,7 @@ void LinePass<T>::weigh(const Panel& panel, Complex<T>* scratch) const {
     if (alone) back_->execute(scratch, slot);
   }
   if (at_once) back_->execute(scratch, slots);
-  move_panel<T>(slots, dense, panel.to, {panel_.out_stride, line_.out_stride}, lines, n,
-                options_.after);
+  store_lines(panel, slots);
 }
 
 template <class T>
@@ -419,16 +435,13 @@ void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_
     transform_rows(panel.from, panel.to, scratch, lines);
     return;
   }
-  const Layout dense{distance_, 1};
-  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, scratch + first_line_ * distance_,
-                dense, lines, line_.extent, options_.before);
+  load_lines(panel, scratch + first_line_ * distance_);
   if (transform_to(scratch, panel.to, lines)) return;
   transform(scratch, lines);
   for (index_t c = 0; c < lines && options_.twiddles != nullptr; ++c) {
     options_.twiddles->apply(panel.first + c, scratch + c * distance_, line_.extent);
   }
-  move_panel<T>(scratch, dense, panel.to, {panel_.out_stride, line_.out_stride}, lines,
-                line_.extent, options_.after);
+  store_lines(panel, scratch);
 }
 
 template <class T>

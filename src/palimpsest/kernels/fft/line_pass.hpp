@@ -15,10 +15,12 @@
 namespace palimpsest {
 
 /// One axis of an array on both sides, and of weights; strides in elements, any sign. Point j has
-/// weight number (j + weight_shift) mod extent.
+/// weight number (j + weight_shift) mod extent. Of a line, the array has the first `given` elements
+/// only, the others are 0; the first `taken` elements of the result are stored.
 struct PassAxis {
   index_t extent = 1, in_stride = 0, out_stride = 0;
   index_t weight_stride = 0, weight_shift = 0;
+  index_t given = extent, taken = extent;
 
   WeightAxis weights() const { return {extent, weight_stride, weight_shift}; }
 };
@@ -125,6 +127,8 @@ class LinePass final : public ArrayPass<T> {
   void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
                       index_t lines) const;
   void fill_up(std::complex<T>* slots, index_t lines) const;
+  void load_lines(const Panel& panel, std::complex<T>* slots) const;
+  void store_lines(const Panel& panel, const std::complex<T>* slots) const;
   std::size_t scratch_bytes() const;
 
   PassAxis line_;

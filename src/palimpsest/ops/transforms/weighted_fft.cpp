@@ -7,14 +7,33 @@
 namespace palimpsest::ops {
 
 std::string written(const WeightedFftParameters& value) {
-  return written(value.there) + ", back=" + written(value.back);
+  return written(value.there) + ", back=" + written(value.back) +
+         (value.zeros.empty() ? "" : ", " + parameter("zeros", value.zeros));
 }
 
 void read(ParameterText& text, WeightedFftParameters& value) {
   read(text, value.there);
   text.expect(", back=");
   read(text, value.back);
+  if (text.take(", zeros=")) value.zeros = text.integers();
 }
+
+namespace {
+
+void check_zeros(const Extents& zeros, const Axes& axes, std::size_t rank, const std::string& who) {
+  bool fits = zeros.empty() || zeros.size() == rank;
+  for (std::size_t k = 0; fits && k < zeros.size(); ++k) {
+    const bool is_transformed =
+        std::find(axes.begin(), axes.end(), static_cast<index_t>(k)) != axes.end();
+    fits = zeros[k] == 0 || (zeros[k] > 0 && is_transformed);
+  }
+  if (fits) return;
+  throw ValueError("[" + who + "] zeros: got " + to_string(zeros) +
+                   ", expected a number for each " + "of " + std::to_string(rank) +
+                   " axes, 0 but along transformed ones " + to_string(axes));
+}
+
+}  // namespace
 
 bool WeightedFft::takes(const TensorType& spectrum, const TensorType& weights) {
   if (weights.dtype != spectrum.dtype && weights.dtype != real_of(spectrum.dtype)) return false;
@@ -26,16 +45,26 @@ bool WeightedFft::takes(const TensorType& spectrum, const TensorType& weights) {
   return true;
 }
 
+Extents WeightedFft::extents_of_spectrum(std::span<const index_t> x) const {
+  Extents result(x);
+  for (std::size_t k = 0; k < parameters_.zeros.size(); ++k) {
+    if (result[k] != kUnknown) result[k] += parameters_.zeros[k];
+  }
+  return result;
+}
+
 Apply WeightedFft::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 2, name());
   const TensorType &x = inputs[0].type(), &w = inputs[1].type();
-  normalize_axes(parameters_.there.axes, x.rank(), name());
+  const Axes axes = normalize_axes(parameters_.there.axes, x.rank(), name());
   if (!is_complex(x.dtype)) {
     throw DTypeError("[" + name() + "] got " + x.str() + ", expected a complex array. Try astype");
   }
-  if (!takes(x, w)) {
+  check_zeros(parameters_.zeros, axes, x.rank(), name());
+  const TensorType spectrum{x.dtype, extents_of_spectrum(x.shape), x.device};
+  if (!takes(spectrum, w)) {
     throw ShapeError("[" + name() + "] weights: got " + w.str() + ", expected real or complex " +
-                     "ones of the precision and rank of " + x.str() +
+                     "ones of the precision and rank of " + spectrum.str() +
                      ", with its known extents or one element along each axis. Try specify_shape");
   }
   if (in_place_) expect_own_elements(inputs[0], name());
@@ -43,10 +72,11 @@ Apply WeightedFft::make_node(std::span<const Variable> inputs) const {
 }
 
 std::vector<Extents> WeightedFft::infer_shapes(const Apply&, ExtentsSpan inputs) const {
-  for (std::size_t k = 0; k < inputs[0].size(); ++k) {
-    if (inputs[1][k] == 1 || inputs[1][k] == inputs[0][k]) continue;
+  const Extents spectrum = extents_of_spectrum(inputs[0]);
+  for (std::size_t k = 0; k < spectrum.size(); ++k) {
+    if (inputs[1][k] == 1 || inputs[1][k] == spectrum[k]) continue;
     throw ShapeError("[" + name() + "] weights: got " + to_string(inputs[1]) + " for " +
-                     to_string(inputs[0]) + ", expected the same extents or 1");
+                     to_string(spectrum) + ", expected the same extents or 1");
   }
   return {inputs[0]};
 }
@@ -58,45 +88,59 @@ FftParameters WeightedFft::back() const {
   return result;
 }
 
-// The adjoint of F' w F has the transforms in the other order: F^H conj(w) F'^H.
+// The adjoint of C F' w F P has the transforms in the other order: C F^H conj(w) F'^H P.
 std::vector<Variable> WeightedFft::pullback(const Apply& apply, CotangentSpan cotangents) const {
-  const Variable x = apply.input(0), w = apply.input(1);
-  const Variable of_spectrum = transform(cotangents[0], Fft(back()).adjoint());
+  PadWidths widths;
+  std::vector<Index> entries;
+  for (const index_t zeros : parameters_.zeros) {
+    widths.emplace_back(0, zeros);
+    entries.emplace_back(zeros == 0 ? Index(All()) : Index(slice(0, -zeros)));
+  }
+  const auto padded = [&](const Variable& v) { return widths.empty() ? v : pad(v, widths); };
+  const Variable x = padded(apply.input(0)), w = apply.input(1);
+  const Variable of_spectrum = transform(padded(cotangents[0]), Fft(back()).adjoint());
   const Variable of_x = transform(of_spectrum * conj(w), Fft(parameters_.there).adjoint());
   const Variable of_w = of_spectrum * conj(transform(x, parameters_.there));
-  return {of_x, as_cotangent_of(w, of_w)};
+  return {entries.empty() ? of_x : index(of_x, entries), as_cotangent_of(w, of_w)};
 }
 
-namespace {
-
-FftPlan plan_of(const WeightedFftParameters& parameters, const FftParameters& back, bool in_place,
-                const Layout& x, const Layout& weights, std::span<const index_t> out_strides) {
-  FftSpec spec = spec_of(parameters.there, in_place, x.dtype, x.extents, x.strides, out_strides);
-  spec.scale *= spec_of(back, in_place, x.dtype, x.extents, x.strides, out_strides).scale;
-  spec.weights = {is_complex(weights.dtype), weights.strides};
+FftSpec WeightedFft::spec(const Layout& x, const Layout& weights,
+                          std::span<const index_t> out_strides) const {
+  const Extents spectrum = extents_of_spectrum(x.extents);
+  const auto spec_with = [&](const FftParameters& parameters) {
+    return spec_of(parameters, in_place_, x.dtype, spectrum, x.strides, out_strides);
+  };
+  FftSpec spec = spec_with(parameters_.there);
+  spec.scale *= spec_with(back()).scale;
+  spec.extents = x.extents;
+  spec.weights = {is_complex(weights.dtype), weights.strides,
+                  parameters_.zeros.empty() ? Extents() : spectrum};
   for (std::size_t k = 0; k < weights.extents.size(); ++k) {
     if (weights.extents[k] == 1) spec.weights->strides[k] = 0;
   }
-  return fft_plan(spec);
+  return spec;
 }
 
-Layout layout_of(const ConstView& view) { return {view.dtype, view.extents, view.strides}; }
-
-}  // namespace
+std::size_t WeightedFft::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  if (parameters_.zeros.empty()) return 0;
+  return fft_workspace_bytes(spec(inputs[0], inputs[1], inputs[0].strides));
+}
 
 std::size_t WeightedFft::library_bytes(const Apply&, std::span<const Layout> inputs,
                                        std::span<const Layout> outputs) const {
   if (element_count(inputs[0].extents) == 0) return 0;
-  return plan_of(parameters_, back(), in_place_, inputs[0], inputs[1], outputs[0].strides)
-      .external_bytes();
+  return fft_plan(spec(inputs[0], inputs[1], outputs[0].strides)).external_bytes();
 }
 
 void WeightedFft::run(RunContext& context) const {
   const ConstView &x = context.input(0), &weights = context.input(1);
   const MutableView& out = context.output(0);
   if (element_count(x.extents) == 0) return;
-  execute(plan_of(parameters_, back(), in_place_, layout_of(x), layout_of(weights), out.strides),
-          x.data, out.data, weights.data);
+  const auto layout_of = [](const ConstView& view) {
+    return Layout{view.dtype, view.extents, view.strides};
+  };
+  execute(fft_plan(spec(layout_of(x), layout_of(weights), out.strides)), x.data, out.data,
+          weights.data, context.scratch().data());
 }
 
 void register_ops_of_weighted_fft() { register_type<WeightedFft>(); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/weigh_spectra.hpp"
 
+#include "palimpsest/ops/index/index_op.hpp"
+#include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
 #include "palimpsest/ops/transforms/weighted_fft_op.hpp"
 #include "palimpsest/rewrite/prelude.hpp"
@@ -36,11 +38,39 @@ Replacements weigh_spectrum(const FunctionGraph& graph, const Apply& node) {
   return {};
 }
 
+// A slice that undoes a pad with zeros, with a weighed spectrum between them.
+Replacements weigh_padded(const FunctionGraph& graph, const Apply& node) {
+  const auto* const subtensor = op_of<ops::Subtensor>(node);
+  const auto* const weighed = subtensor ? op_of<ops::WeightedFft>(node.input(0)) : nullptr;
+  if (!weighed || !weighed->values().zeros.empty()) return {};
+  if (!is_private_to(graph, node.input(0), node) || node.input(0).is_indestructible()) return {};
+  const Apply step = node.input(0).owner();
+  const Variable& padded = step.input(0);
+  const auto* const pad = op_of<ops::Pad>(padded);
+  if (!pad || pad->value() != 0 || !is_private_to(graph, padded, step)) return {};
+  if (padded.is_indestructible()) return {};
+  const auto widths = subtensor->index().widths(padded.type().shape);
+  if (!widths) return {};
+  ops::WeightedFftParameters parameters = weighed->values();
+  const Axes& axes = parameters.there.axes;
+  for (std::size_t k = 0; k < widths->size(); ++k) {
+    const index_t before = pad->before()[k], after = pad->after()[k];
+    if ((*widths)[k] != std::pair{before, after}) return {};
+    const bool is_transformed =
+        std::binary_search(axes.begin(), axes.end(), static_cast<index_t>(k));
+    if (before + after != 0 && !is_transformed) return {};
+    parameters.zeros.push_back(before + after);
+  }
+  const Variable inputs[] = {padded.owner().input(0), step.input(1)};
+  return if_it_fits(
+      node, std::make_shared<const ops::WeightedFft>(parameters)->make_node(inputs).output(0));
+}
+
 }  // namespace
 
 RewriteResult weigh_spectra(FunctionGraph& graph, const RewriteHints&) {
-  const NodeRewrite rule{"weigh_spectra", weigh_spectrum};
-  return walk(graph, {&rule, 1});
+  const NodeRewrite rules[] = {{"weigh_spectra", weigh_spectrum}, {"weigh_padded", weigh_padded}};
+  return walk(graph, rules);
 }
 
 }  // namespace palimpsest
