@@ -140,7 +140,7 @@ TEST(SmallestTeam, SaysHowManyRanksABudgetNeeds) {
 
 TEST(Budget, OfARankCutsItsPartAndSendsTheSame) {
   const Team team = Team::world();
-  const NamedLinop A = sense(12, 24, 20, DType::complex64);
+  const NamedLinop A = sense(72, 24, 20, DType::complex64);  // more than one step takes, on 4 ranks
   const NamedLinop N = distribute(A, team, kCoils).N();
   const TensorType x = type_of(DType::complex64, {24, 20});
   const index_t whole = split_to_budget(N, x, 1 << 30).peak_bytes, least = smallest_budget(N, x);

@@ -124,7 +124,9 @@ TEST(Reconstruct, KeepScaleGivesTheScaledImage) {
 }
 
 TEST(Reconstruct, ABudgetCutsTheSolveAndChangesLittle) {
-  const Head head;
+  Head head;
+  head.maps = ring_coil_maps(24, kRows, kColumns);  // more than one step takes
+  head.kspace = with_noise(coil_kspace(head.image, head.maps), head.mask, 0.02);
   ReconstructOptions options{.regularizers = {parse_regularizer("l1wav:0.01,shift=none")},
                              .iterations = 10};
   const Tensor whole = reconstruct(head.kspace, head.maps, {}, options).image;

@@ -91,10 +91,13 @@ std::vector<Wide> weighed_apart(FftSpec spec, const Array& x, const Array& weigh
 }
 
 // Executes with memory besides, whose end is checked.
-void execute_weighed(const FftSpec& spec, const Array& x, Array& y, const Array& weights) {
+void execute_weighed(const FftSpec& spec, const Array& x, Array& y, const Array& weights,
+                     const Array* factors = nullptr) {
   const std::size_t bytes = fft_workspace_bytes(spec);
   std::vector<std::byte> workspace(bytes + 64, std::byte{0x5a});
-  execute(fft_plan(spec), x.address(0), y.address(0), weights.address(0), workspace.data());
+  FftOperands operands{.weights = weights.address(0), .workspace = workspace.data()};
+  if (factors != nullptr) operands.factors = factors->address(0);
+  execute(fft_plan(spec), x.address(0), y.address(0), operands);
   const auto is_intact = [](std::byte b) { return b == std::byte{0x5a}; };
   EXPECT_TRUE(std::all_of(workspace.end() - 64, workspace.end(), is_intact)) << describe(spec);
 }
@@ -194,6 +197,104 @@ TEST(WeightedFft, ZerosBehindLongerLines) {
   }
 }
 
+// sum_c conj(m_c) F'(w_c F(m_c x)), for m of these extents.
+void expect_summed(Random& random, const Extents& extents, const Extents& zeros, DType dtype,
+                   Axes axes, int trial) {
+  const Extents image(extents.begin() + 1, extents.end());
+  const auto layout = [&](const Extents& e) {
+    return trial % 3 == 0 ? contiguous_strides(e) : random_strides(random, e, false);
+  };
+  Array x(dtype, image, layout(image), uniform(random, 0, 1));
+  Array y(dtype, image, layout(image), uniform(random, 0, 1));
+  Array factors(dtype, extents, layout(extents), uniform(random, 0, 1));
+  x.fill_normal(random);
+  factors.fill_normal(random);
+  Extents spectrum = extents;
+  for (std::size_t k = 0; k < zeros.size(); ++k) spectrum[k] += zeros[k];
+  const Array weights = weights_for(random, spectrum, dtype, trial % 5 < 2, trial % 4 < 2);
+  FftSpec spec = spec_for(factors, factors, axes);
+  spec.in_strides = spec.out_strides = {0};
+  for (const index_t stride : x.strides()) spec.in_strides.push_back(stride);
+  for (const index_t stride : y.strides()) spec.out_strides.push_back(stride);
+  spec.centered = trial % 2 == 0;
+  spec.forward = trial % 3 != 1;
+  spec.in_place = false;
+  spec.scale = 0.5;
+  for (const index_t axis : axes) {
+    spec.scale /= static_cast<double>(spectrum[static_cast<std::size_t>(axis)]);
+  }
+  spec.weights = described(weights);
+  if (!zeros.empty()) spec.weights->extents = spectrum;
+  spec.factors = FftFactors{factors.strides()};
+
+  Array products(DType::complex128, extents);
+  for (index_t i = 0; i < products.count(); ++i) {
+    products.set_value(i, factors.value(i) * x.value(i % x.count()));
+  }
+  FftSpec apart = spec;
+  apart.factors.reset();
+  apart.dtype = DType::complex128;
+  apart.in_strides = apart.out_strides = products.strides();
+  const std::vector<Wide> weighed = weighed_apart(apart, products, weights);
+  std::vector<Wide> expected(static_cast<std::size_t>(x.count()));
+  for (index_t i = 0; i < products.count(); ++i) {
+    expected[static_cast<std::size_t>(i % x.count())] +=
+        std::conj(factors.value(i)) * weighed[static_cast<std::size_t>(i)];
+  }
+  const auto before = elements(x), factors_before = elements(factors);
+  const std::string what = describe(spec) + " factors, zeros " + to_string(zeros);
+  expect_same_on_threads([&] {
+    execute_weighed(spec, x, y, weights, &factors);
+    return elements(y);
+  });
+  expect_close(y, expected, what);
+  EXPECT_EQ(elements(x), before) << "the input was written: " << what;
+  EXPECT_EQ(elements(factors), factors_before) << "the factors were written: " << what;
+  EXPECT_TRUE(y.gaps_are_intact()) << what;
+}
+
+TEST(WeightedFft, FactorsAreMultipliedAndSummedAlongTheFirstAxis) {
+  Random random(100);
+  for (int trial = 0; trial < 600; ++trial) {
+    Extents extents = random_extents(random, 4, trial % 5 == 0 ? 20 : 6, 400);
+    while (extents.size() < 3) extents.push_back(uniform(random, 1, 6));
+    Axes axes;
+    for (std::size_t k = 1; k < extents.size(); ++k) {
+      const bool is_needed = extents.size() - k + axes.size() <= 2;
+      if (is_needed || uniform(random, 0, 2) > 0) axes.push_back(static_cast<index_t>(k));
+    }
+    Extents zeros;
+    if (trial % 2 == 0) {
+      zeros = Extents(extents.size(), 0);
+      for (const index_t axis : axes) {
+        zeros[static_cast<std::size_t>(axis)] =
+            uniform(random, 0, extents[static_cast<std::size_t>(axis)]);
+      }
+    }
+    expect_summed(random, extents, zeros, trial % 4 < 2 ? DType::complex64 : DType::complex128,
+                  axes, trial);
+  }
+}
+
+// Lines of all kinds, transformed one by one, side by side, and as rows; slices of large arrays.
+TEST(WeightedFft, FactorsOfLongerLines) {
+  Random random(101);
+  int trial = 0;
+  for (const index_t n : {64, 115, 127}) {
+    for (const Extents& extents : {Extents{2, 3, n}, {3, n, 5}, {2, 4, 3, n}, {1, n, 2}}) {
+      for (const DType dtype : {DType::complex64, DType::complex128}) {
+        Axes axes;
+        for (std::size_t k = extents.size() - 2; k < extents.size(); ++k) {
+          axes.push_back(static_cast<index_t>(k));
+        }
+        for (int variant = 0; variant < 3; ++variant) {
+          expect_summed(random, extents, {}, dtype, axes, ++trial);
+        }
+      }
+    }
+  }
+}
+
 // Large arrays: two transforms of the same library are the reference.
 void expect_like_two_transforms(Random& random, const Extents& extents, Axes axes, bool centered) {
   Array x(DType::complex64, extents), y(DType::complex64, extents);
@@ -214,7 +315,7 @@ void expect_like_two_transforms(Random& random, const Extents& extents, Axes axe
   spec.scale = back.scale;
   spec.weights = described(weights);
   expect_same_on_threads([&] {
-    execute(fft_plan(spec), x.address(0), y.address(0), weights.address(0));
+    execute(fft_plan(spec), x.address(0), y.address(0), {.weights = weights.address(0)});
     return elements(y);
   });
   expect_close(y, expected, describe(spec));
@@ -279,6 +380,77 @@ TEST(WeightedFft, ZerosBehindLargeArrays) {
   }
 }
 
+TEST(WeightedFft, FactorsOfLargeArraysGiveTheBitsOfSingleSteps) {
+  Random random(102);
+  struct Case {
+    Extents extents, spectrum;
+    Axes axes;
+  };
+  for (const auto& [extents, spectrum, axes] :
+       {Case{{3, 160, 130}, {3, 160, 130}, {1, 2}},
+        Case{{2, 24, 20, 32}, {2, 48, 40, 64}, {1, 2, 3}},
+        Case{{2, 29, 100, 120}, {2, 29, 100, 120}, {2, 3}},  // slices, ten at a time
+        Case{{2, 40, 36, 130}, {2, 40, 36, 130}, {1, 2}}}) {
+    Array x(DType::complex64, Extents(extents.begin() + 1, extents.end()));
+    Array y(x.dtype(), x.extents()), factors(x.dtype(), extents), products(x.dtype(), extents);
+    x.fill_normal(random);
+    factors.fill_normal(random);
+    const Array weights = weights_for(random, spectrum, x.dtype(), false, true);
+    FftSpec spec = spec_for(products, products, axes);
+    spec.centered = true;
+    spec.in_place = true;
+    spec.weights = described(weights);
+    spec.weights->extents = spectrum;
+    spec.scale = 1 / static_cast<double>(weights.count());
+    const index_t n = x.count();
+    const auto at = [](const Array& a, index_t i) {
+      return *static_cast<const std::complex<float>*>(static_cast<const void*>(a.address(i)));
+    };
+    for (index_t i = 0; i < products.count(); ++i) {
+      const auto m = at(factors, i), z = at(x, i % n);
+      products.set_value(i, {m.real() * z.real() - m.imag() * z.imag(),
+                             m.real() * z.imag() + m.imag() * z.real()});
+    }
+    execute_weighed(spec, products, products, weights);
+    std::vector<std::complex<float>> expected(static_cast<std::size_t>(n));
+    for (index_t i = 0; i < products.count(); ++i) {
+      const auto m = at(factors, i), z = at(products, i);
+      const std::complex<float> product{m.real() * z.real() + m.imag() * z.imag(),
+                                        m.real() * z.imag() - m.imag() * z.real()};
+      auto& sum = expected[static_cast<std::size_t>(i % n)];
+      sum = i < n ? product : sum + product;
+    }
+    spec.factors = FftFactors{factors.strides()};
+    spec.in_place = false;
+    spec.in_strides = spec.out_strides = {0};
+    for (const index_t stride : x.strides()) spec.in_strides.push_back(stride);
+    spec.out_strides = spec.in_strides;
+    expect_same_on_threads([&] {
+      execute_weighed(spec, x, y, weights, &factors);
+      return elements(y);
+    });
+    for (index_t i = 0; i < n; ++i) {
+      ASSERT_EQ(at(y, i), expected[static_cast<std::size_t>(i)]) << describe(spec) << " at " << i;
+    }
+  }
+}
+
+TEST(WeightedFft, RefusesFactorsThatDoNotFit) {
+  Random random(103);
+  Array x(DType::complex64, {2, 4, 6}), y(DType::complex64, {2, 4, 6});
+  FftSpec spec = spec_for(x, y, {1, 2});
+  spec.factors = FftFactors{{24, 6, 1}};
+  EXPECT_THROW(fft_plan(spec), ShapeError) << "no weights";
+  spec.weights = FftWeights{false, {24, 6, 1}, {}};
+  spec.axes = {0, 1};
+  EXPECT_THROW(fft_plan(spec), ShapeError) << "axis 0";
+  spec.axes = {2};
+  EXPECT_THROW(fft_plan(spec), ShapeError) << "one axis";
+  spec.axes = {1, 2};
+  spec.factors = FftFactors{{6, 1}};
+  EXPECT_THROW(fft_plan(spec), ShapeError) << "strides";
+}
+
 TEST(WeightedFft, RefusesSpectraThatDoNotFit) {
   Random random(99);
   Array x(DType::complex64, {4, 6}), y(DType::complex64, {4, 6});
@@ -303,7 +475,7 @@ TEST(WeightedFft, BitsAreTheSameOnEveryInstructionSet) {
         spec.weights = described(weights);
         const auto on = [&](std::int64_t target) {
           const TargetScope scope(target);
-          execute(fft_plan(spec), x.address(0), y.address(0), weights.address(0));
+          execute(fft_plan(spec), x.address(0), y.address(0), {.weights = weights.address(0)});
           return elements(y);
         };
         const auto plain = on(0);

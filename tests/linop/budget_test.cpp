@@ -27,7 +27,7 @@ NamedLinop sense(const Tensor& maps) {
                Fft(2, {.batch = "C", .grid = Grid{"NyNx", "KyKx"}}),
                Diagonal(random({16, 32}, DType::float32), "CKyKx"));
 }
-NamedLinop sense_normal() { return sense(random({12, 16, 32}, DType::complex64)).N(); }
+NamedLinop sense_normal() { return sense(random({24, 16, 32}, DType::complex64)).N(); }
 
 TEST(SplitToBudget, WhatFitsIsTheOperatorItself) {
   const NamedLinop A = sense_normal();

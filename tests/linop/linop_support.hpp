@@ -87,7 +87,8 @@ inline std::size_t count_transforms(const Plan& plan) {
   std::size_t n = 0;
   for (const PlannedStep& step : plan.steps) {
     const std::string name = step.node.op().name();
-    n += name.starts_with("Fft") ? 1 : name.starts_with("WeightedFft") ? 2 : 0;
+    const bool is_weighed = name.starts_with("WeightedFft") || name == "SenseNormal";
+    n += is_weighed ? 2 : name.starts_with("Fft") ? 1 : 0;
   }
   return n;
 }

@@ -117,6 +117,41 @@ TEST_F(ReorderingRewriteTest, WeighSpectraLeavesOutZeros) {
   }
 }
 
+TEST_F(ReorderingRewriteTest, WeighSpectraSumsOverCoils) {
+  const Variable maps = input(DType::complex64, {3, 4, 6}, "maps");
+  const Variable others = input(DType::complex64, {3, 4, 6}, "others");
+  const Variable mask = input(DType::float32, {1, 4, 6}, "mask");
+  const auto weighed = [&](const Variable& v, const Axes& axes = {1, 2}) {
+    return ops::ifft(ops::fft(v, axes) * mask, axes);
+  };
+  const auto coils = [&](const Variable& of) { return ops::einsum("cyx,yx->cyx", of, c); };
+  const auto sum = [](const Variable& of, const Variable& v) {
+    return ops::einsum("cyx,cyx->yx", of, v, {.conj_a = true});
+  };
+  nearly("weigh_spectra", {{"coils", sum(maps, weighed(coils(maps))), {"SenseNormal"}},
+                           {"image first",
+                            ops::einsum("cyx,cyx->yx", weighed(ops::einsum("yx,cyx->cyx", c, maps)),
+                                        maps, {.conj_b = true}),
+                            {"SenseNormal"}}});
+  const Variable many = input(DType::complex64, {17, 4, 6}, "many");
+  const Variable products = coils(maps);
+  for (const Variable& v :
+       {sum(others, weighed(coils(maps))),                           // other maps
+        ops::einsum("cyx,cyx->yx", maps, weighed(coils(maps))),      // without conjugates
+        sum(maps, weighed(coils(maps), {2})),                        // one axis
+        sum(maps, weighed(coils(maps), {0, 2})),                     // along the coils
+        sum(maps, weighed(products)) + ops::sum(products),           // products that are needed
+        sum(many, weighed(ops::einsum("cyx,yx->cyx", many, c)))}) {  // summed in pairs
+    const Function f =
+        function({c, maps, others, many, mask}, v, {.on_unused_input = Reaction::ignore});
+    const std::vector<TensorType> types{c.type(), maps.type(), others.type(), many.type(),
+                                        mask.type()};
+    for (const PlannedStep& step : f.plan(types).steps) {
+      EXPECT_NE(step.node.op().name(), "SenseNormal");
+    }
+  }
+}
+
 TEST_F(ReorderingRewriteTest, SpecializePowersFindsProductsAndRoots) {
   nearly("specialize_powers",
          {{"x^2", ops::pow(x, 2.0), {"Square"}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conjugate gradients within a budget: 3-D SENSE, 48^3, 6 coils, maps in memory or in a file.
+// Conjugate gradients within a budget: 3-D SENSE, 32^3, 18 coils, maps in memory or in a file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using testing::difference;
 
-constexpr index_t kN = 48, kCoils = 6;
+constexpr index_t kN = 32, kCoils = 18;
 constexpr index_t kVolumeBytes = kN * kN * kN * 8;
 
 Tensor random(Extents shape, DType dtype, std::uint64_t stream) {

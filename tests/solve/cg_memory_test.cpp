@@ -106,8 +106,10 @@ TEST(CgMemory, ARefreshUsesTheWorkspaceOfAStep) {
   const TensorType b{DType::complex64, {24, 24}, {}};
   const SolvePlan plain = plan_conjugate_gradients(A, b);
   const SolvePlan refreshing = plan_conjugate_gradients(A, b, {.refresh = 5});
-  EXPECT_GT(plain.step_bytes, 24 * 24 * 8);
-  EXPECT_LT(refreshing.step_bytes, plain.step_bytes * 3 / 2);
+  const index_t image = 24 * 24 * 8;
+  EXPECT_GT(plain.step_bytes, image);
+  // A x, which is subtracted from b while the direction waits.
+  EXPECT_LE(refreshing.step_bytes, plain.step_bytes + image + 256);
 }
 
 TEST(CgMemory, TheStateIsUpdatedInPlace) {

@@ -9,6 +9,7 @@
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/io/scratch_array.hpp"
+#include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
@@ -561,17 +562,44 @@ ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const
 struct ImageSolver::Impl {
   Impl(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets)
       : model(item, options), adjoint_budget(budgets.adjoint) {
-    {
-      const ConfigScope scope(one_by_one(budgets.adjoint));
-      adjoint = split_to_budget(model.adjoint, model.kspace, budgets.adjoint, budget_options(item));
-    }
+    const BudgetOptions within = budget_options(item);
+    const auto plan_adjoint = [&](const BudgetOptions& cuts) {
+      const ConfigScope scope(one_by_one(adjoint_budget));
+      adjoint = split_to_budget(model.adjoint, model.kspace, adjoint_budget, cuts);
+    };
+    plan_adjoint(within);
     if (model.method == ReconstructMethod::adjoint) return;
+    plan_solve(item, options, budgets.solve);
+    if (!budgets.more_beside_adjoint || adjoint_budget != kNoLimit) return;
+    if (adjoint.peak_bytes + *budgets.more_beside_adjoint <= solve_bytes()) return;
+    if (!can_take_single_coils(item)) return;
+    BudgetOptions coils = within;
+    coils.candidates = "C";
+    const index_t least = smallest_adjoint(coils);
+    if (least >= adjoint.peak_bytes) return;
+    adjoint_budget = least;
+    plan_adjoint(coils);
+  }
+
+  void plan_solve(const ImageItem& item, const ImageSolverOptions& options, index_t budget) {
     right_hand_side_bytes = bytes_of_right_hand_side(model);
-    const index_t left = budgets.solve == kNoLimit
-                             ? kNoLimit
-                             : std::max<index_t>(budgets.solve - right_hand_side_bytes, 0);
+    const index_t left =
+        budget == kNoLimit ? kNoLimit : std::max<index_t>(budget - right_hand_side_bytes, 0);
     solve.emplace(type_of(model), problem_of(item, model, options),
                   solve_options(options, model, left));
+  }
+  // Of a grid: along trajectories all coils are gridded together. Of up to kLeafRows coils, since
+  // then the sum of single ones has the order, and the bits, of the sum of all.
+  bool can_take_single_coils(const ImageItem& item) const {
+    if (item.has_trajectory() || !model.adjoint.dims().contains("C")) return false;
+    return model.adjoint.size("C").value_or(kNoLimit) <= kLeafRows;
+  }
+  index_t smallest_adjoint(const BudgetOptions& cuts) const {
+    const ConfigScope scope(one_by_one(0));
+    return smallest_budget(model.adjoint, model.kspace, cuts);
+  }
+  index_t solve_bytes() const {
+    return solve ? right_hand_side_bytes + solve->plan().total_bytes() : 0;
   }
 
   Model model;
@@ -589,9 +617,7 @@ ImageSolver::~ImageSolver() = default;
 ReconstructMethod ImageSolver::method() const { return impl_->model.method; }
 index_t ImageSolver::adjoint_bytes() const { return impl_->adjoint.peak_bytes; }
 
-index_t ImageSolver::solve_bytes() const {
-  return impl_->solve ? impl_->right_hand_side_bytes + solve().total_bytes() : 0;
-}
+index_t ImageSolver::solve_bytes() const { return impl_->solve_bytes(); }
 
 const BudgetSplit& ImageSolver::adjoint() const { return impl_->adjoint; }
 const SolvePlan& ImageSolver::solve() const { return impl_->solve->plan(); }

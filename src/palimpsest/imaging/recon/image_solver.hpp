@@ -94,6 +94,9 @@ class ImageSolver {
   /// far as one step reads them; y does not count unless it is in one.
   struct Budgets {
     index_t adjoint, solve;
+    /// Bytes held beside the adjoint less those beside the solver. If they are known, and there is
+    /// no limit, an adjoint with a larger peak than the solver's takes one coil after the other.
+    std::optional<index_t> more_beside_adjoint = {};
   };
   ImageSolver(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets);
   ~ImageSolver();

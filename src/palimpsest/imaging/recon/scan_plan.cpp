@@ -678,7 +678,8 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
     const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
     const index_t beside_adjoint = draft.held + magnitude_bytes();
     draft.budgets = {left_beside(beside_adjoint - fixed.adjoint),
-                     left_beside(beside_solve - fixed.solve)};
+                     left_beside(beside_solve - fixed.solve),
+                     beside_adjoint - fixed.adjoint - (beside_solve - fixed.solve)};
     draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
     draft.plan.method = draft.solver->method();
     if (draft.solver->uses_adjoint()) {

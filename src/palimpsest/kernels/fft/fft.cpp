@@ -36,7 +36,7 @@ class FftPlan::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   virtual ~Impl() = default;
-  virtual void run(const void* in, const void* weights, void* out, void* workspace) const = 0;
+  virtual void run(const void* in, void* out, const FftOperands& operands) const = 0;
   virtual std::size_t bytes() const = 0;
 
   const FftSpec spec;
@@ -69,7 +69,7 @@ void make_phases(index_t n, bool centered, bool forward, double scale,
 
 // Passes between the first and the last one work in place on `work`.
 struct Axis : PassAxis {
-  index_t work_stride = 0;
+  index_t work_stride = 0, factor_stride = 0;
   bool is_transformed = false;
 };
 
@@ -83,22 +83,25 @@ bool is_padded(const FftSpec& s) {
   return false;
 }
 
-// The axes of more than one element, smallest strides last; of padded arrays in their order.
+// The axes of more than one element, smallest strides last. Of padded arrays and with factors all
+// axes in their order.
 std::vector<Axis> axes_of(const FftSpec& s) {
   std::vector<Axis> axes;
+  const bool is_sorted = !is_padded(s) && !s.factors;
   for (std::size_t i = 0; i < s.extents.size(); ++i) {
-    if (s.extents[i] == 1 && !is_longer(s, i)) continue;
+    if (s.extents[i] == 1 && is_sorted) continue;
     Axis axis{{s.extents[i], s.in_strides[i], s.out_strides[i]}, s.out_strides[i]};
     if (is_longer(s, i)) axis.extent = s.weights->extents[i];
     axis.is_transformed =
         std::find(s.axes.begin(), s.axes.end(), static_cast<index_t>(i)) != s.axes.end();
     if (s.weights) axis.weight_stride = s.weights->strides[i];
+    if (s.factors) axis.factor_stride = s.factors->strides[i];
     if (axis.weight_stride != 0 && s.centered && axis.is_transformed) {
       axis.weight_shift = axis.extent / 2;
     }
     axes.push_back(axis);
   }
-  if (!is_padded(s)) {
+  if (is_sorted) {
     std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
       return std::abs(a.out_stride) > std::abs(b.out_stride);
     });
@@ -121,7 +124,7 @@ bool has_elements(const FftSpec& s) {
 struct Blocks {
   // Where a block begins, in elements.
   struct Begin {
-    index_t block, in = 0, work = 0, out = 0, weights = 0;
+    index_t block, in = 0, work = 0, out = 0, weights = 0, factors = 0;
   };
   std::vector<Axis> axes;  // outermost first
   index_t count = 1;
@@ -138,11 +141,15 @@ struct Blocks {
     from.erase(from.begin(), first);
   }
 
-  // Calls f for the Begin of each block, for `together` at a time in one thread.
+  // Calls f for the Begin of each block, or of n blocks.
   template <class F>
-  void for_each(const F& f, index_t together = 1) const {
-    parallel_ranges(count, together, [&](index_t first, index_t last) {
-      for (index_t block = first; block < last; ++block) {
+  void for_each(const F& f) const {
+    for_each(0, count, f);
+  }
+  template <class F>
+  void for_each(index_t from, index_t n, const F& f) const {
+    parallel_ranges(n, 1, [&](index_t first, index_t last) {
+      for (index_t block = from + first; block < from + last; ++block) {
         Begin begin{block};
         index_t rest = block;
         for (std::size_t i = axes.size(); i-- > 0;) {
@@ -153,6 +160,7 @@ struct Blocks {
           begin.work += position * axis.work_stride;
           begin.out += position * axis.out_stride;
           begin.weights += position * axis.weight_stride;
+          begin.factors += position * axis.factor_stride;
         }
         f(begin);
       }
@@ -163,20 +171,23 @@ struct Blocks {
 template <class T>
 class Transform final : public FftPlan::Impl {
  public:
-  explicit Transform(const FftSpec& s) : Transform(s, axes_of(s)) {}
-  Transform(const FftSpec& s, std::vector<Axis> axes) : Impl(s) {
+  explicit Transform(const FftSpec& s) : Transform(s, axes_of(s), LineFactors::none) {}
+  // `factors`: of what the first pass loads, or of the results of the last one.
+  Transform(const FftSpec& s, std::vector<Axis> axes, LineFactors factors)
+      : Impl(s), factors_(factors) {
     if (!has_elements(s)) return;
     const auto n_transformed = std::count_if(axes.begin(), axes.end(),
                                              [](const Axis& axis) { return axis.is_transformed; });
     stage_ = make_stage(std::move(axes), static_cast<std::size_t>(n_transformed), true);
   }
 
-  void run(const void* in, const void*, void* out, void*) const override {
+  void run(const void* in, void* out, const FftOperands&) const override {
     auto* const y = static_cast<std::complex<T>*>(out);
-    run(static_cast<const std::complex<T>*>(in), y, y);
+    run(static_cast<const std::complex<T>*>(in), y, y, {});
   }
-  void run(const std::complex<T>* in, std::complex<T>* work, std::complex<T>* out) const {
-    if (stage_ != nullptr) run_stage(*stage_, in, work, out);
+  void run(const std::complex<T>* in, std::complex<T>* work, std::complex<T>* out,
+           const PassOperand& factors) const {
+    if (stage_ != nullptr) run_stage(*stage_, in, work, out, factors);
   }
 
   std::size_t bytes() const override {
@@ -227,14 +238,18 @@ class Transform final : public FftPlan::Impl {
       if (!axes[i].is_transformed && n_transformed > 0) continue;
       if (left == 0) break;
       --left;
+      const bool is_first = stage.passes.empty(), ends = left == 0;
+      const bool has_factors = factors_ == LineFactors::before       ? is_first && !stage.slices
+                               : factors_ == LineFactors::conjugated ? ends && is_last
+                                                                     : false;
       // The axis in this pass. Axes behind it were transformed.
       const auto side = [&](std::size_t k) -> PassAxis {
         const Axis& axis = axes[k];
         const index_t lines = k > i ? axis.taken : axis.given;
         return {k == i ? axis.extent : lines,
-                stage.passes.empty() ? axis.in_stride : axis.work_stride,
-                left == 0 ? axis.out_stride : axis.work_stride,
-                0,
+                is_first ? axis.in_stride : axis.work_stride,
+                ends ? axis.out_stride : axis.work_stride,
+                has_factors ? axis.factor_stride : 0,
                 0,
                 axis.given,
                 axis.taken};
@@ -244,13 +259,15 @@ class Transform final : public FftPlan::Impl {
         if (k != i) others.push_back(side(k));
       }
       stage.passes.push_back(make_pass(side(i), std::move(others), n_transformed > 0,
-                                       is_last && left == 0 ? spec.scale : 1));
+                                       is_last && ends ? spec.scale : 1,
+                                       has_factors ? factors_ : LineFactors::none));
     }
   }
 
   std::unique_ptr<const ArrayPass<T>> make_pass(const PassAxis& line, std::vector<PassAxis> others,
-                                                bool transforms, double scale) const {
-    if (transforms && is_long_line<T>(line, spec.centered)) {
+                                                bool transforms, double scale,
+                                                LineFactors factors) const {
+    if (transforms && factors == LineFactors::none && is_long_line<T>(line, spec.centered)) {
       return std::make_unique<LongLine<T>>(
           line, std::move(others),
           typename LongLine<T>::Options{spec.forward, spec.centered, scale, spec.effort});
@@ -259,63 +276,81 @@ class Transform final : public FftPlan::Impl {
     options.transforms = transforms;
     options.forward = spec.forward;
     options.effort = spec.effort;
+    options.factors = factors;
     make_phases<T>(line.extent, spec.centered && transforms, spec.forward, scale, options);
     return std::make_unique<LinePass<T>>(line, std::move(others), std::move(options));
   }
 
   static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* w,
-                        std::complex<T>* y) {
+                        std::complex<T>* y, const PassOperand& factors) {
     stage.blocks.for_each([&](const Blocks::Begin& begin) {
       const std::complex<T>* from = x + begin.in;
       std::complex<T>*const work = w + begin.work, *const to = y + begin.out;
+      const PassOperand of_block{
+          static_cast<const std::complex<T>*>(factors.elements) + begin.factors, factors.adds};
       if (stage.slices != nullptr) {
-        run_stage(*stage.slices, from, work, work);
+        run_stage(*stage.slices, from, work, work, of_block);
         from = work;
       }
       for (const auto& pass : stage.passes) {
-        pass->run(from, &pass == &stage.passes.back() ? to : work);
+        pass->run(from, &pass == &stage.passes.back() ? to : work, of_block);
         from = work;
       }
     });
   }
 
+  LineFactors factors_;
   std::unique_ptr<const Stage> stage_;  // null: no elements
 };
 
-// Memory for spectra of blocks that are shorter than these: of the block's extent along the first
-// axis, of the spectrum's along the others. Small blocks have a room each and run side by side,
-// large ones take turns in one.
-struct Workspace {
-  index_t room = 0, rooms = 0;  // elements of one; 0: blocks work in `out`
+// An array that is transformed there and back, in blocks, for each position along an axis that is
+// summed over.
+struct WeightedBlocks {
+  Axis summed;  // of one element without factors
+  Blocks blocks;
+  std::vector<Axis> axes;  // of a block
+  // Rooms for spectra of blocks, of the extent of the block along the first axis, of the spectrum
+  // along the others. So many blocks run side by side as have rooms in 1 MiB, or one. In elements;
+  // 0: blocks work in `out`.
+  index_t room = 0, rooms = 0;
 
-  Workspace() = default;
-  // Sets the strides of the axes of a block, the first one transformed, in its room.
-  Workspace(std::vector<Axis>& axes, index_t blocks, std::size_t item) {
+  explicit WeightedBlocks(const FftSpec& s) : axes(axes_of(s)) {
+    if (s.factors) {
+      summed = axes[0];
+      axes.erase(axes.begin());
+    }
+    if (transforms(0)) blocks = Blocks(axes);
     const auto is_short = [](const Axis& axis) { return axis.given < axis.extent; };
-    if (std::none_of(axes.begin() + 1, axes.end(), is_short)) return;
+    const bool needs_room = s.factors || std::any_of(axes.begin() + 1, axes.end(), is_short);
+    if (!needs_room || !has_elements(s)) return;
     room = 1;
     for (std::size_t i = axes.size(); i-- > 0;) {
       axes[i].work_stride = room;
       room *= i == 0 ? axes[i].given : axes[i].extent;
     }
-    constexpr index_t kBytesForAll = 1 << 20;
-    rooms = room * blocks * static_cast<index_t>(item) <= kBytesForAll ? blocks : 1;
+    constexpr index_t kBytes = 1 << 20;
+    const index_t fitting = kBytes / (room * static_cast<index_t>(item_size(s.dtype)));
+    rooms = std::clamp<index_t>(fitting, 1, blocks.count);
+  }
+
+  // Are more than n axes transformed?
+  bool transforms(index_t n) const {
+    return std::count_if(axes.begin(), axes.end(),
+                         [](const Axis& axis) { return axis.is_transformed; }) > n;
   }
 };
 
 // A transform, weights, and the transform back. In each block, all axes but the first one are
-// transformed before and after the passes along the first one, which weigh.
+// transformed before and after the passes along the first one, which weigh. Factors are multiplied
+// in the first and the last pass.
 template <class T>
 class WeightedTransform final : public FftPlan::Impl {
  public:
-  explicit WeightedTransform(const FftSpec& s) : Impl(s) {
+  explicit WeightedTransform(const FftSpec& s) : Impl(s), parts_(s) {
     if (!has_elements(s)) return;
-    std::vector<Axis> axes = axes_of(s);
-    const auto is_transformed = [](const Axis& axis) { return axis.is_transformed; };
-    const bool transforms = std::any_of(axes.begin(), axes.end(), is_transformed);
-    if (transforms) blocks_ = Blocks(axes);
-    if (std::count_if(axes.begin(), axes.end(), is_transformed) > 1) {
-      workspace_ = Workspace(axes, blocks_.count, sizeof(std::complex<T>));
+    const bool transforms = parts_.transforms(0);
+    std::vector<Axis> axes = parts_.axes;
+    if (parts_.transforms(1)) {
       before_ = make_inner(axes, true);
       after_ = make_inner(axes, false);
       for (Axis& axis : axes) axis.in_stride = axis.out_stride = axis.work_stride;
@@ -324,30 +359,15 @@ class WeightedTransform final : public FftPlan::Impl {
     make_passes(axes[0], {axes.begin() + 1, axes.end()}, transforms);
   }
 
-  void run(const void* in, const void* weights, void* out, void* workspace) const override {
+  void run(const void* in, void* out, const FftOperands& operands) const override {
     if (middle_ == nullptr) return;
-    const index_t item = static_cast<index_t>(sizeof(T)) * (spec.weights->is_complex ? 2 : 1);
-    blocks_.for_each(
-        [&](const Blocks::Begin& begin) {
-          const auto* x = static_cast<const std::complex<T>*>(in) + begin.in;
-          auto* const y = static_cast<std::complex<T>*>(out) + begin.out;
-          auto* const w = workspace_.room == 0
-                              ? y
-                              : static_cast<std::complex<T>*>(workspace) +
-                                    begin.block % workspace_.rooms * workspace_.room;
-          if (before_ != nullptr) {
-            before_->run(x, w, w);
-            x = w;
-          }
-          if (there_ != nullptr) {
-            there_->run(x, w);
-            x = w;
-          }
-          middle_->run(x, w, static_cast<const std::byte*>(weights) + begin.weights * item);
-          if (back_ != nullptr) back_->run(w, w);
-          if (after_ != nullptr) after_->run(w, w, y);
-        },
-        workspace_.rooms == 1 ? blocks_.count : 1);
+    const index_t count = parts_.blocks.count;
+    const index_t together = parts_.room == 0 ? count : parts_.rooms;
+    for (index_t block = 0; block < count; block += together) {
+      parts_.blocks.for_each(block, std::min(together, count - block), [&](const auto& begin) {
+        for (index_t c = 0; c < parts_.summed.extent; ++c) run(in, out, operands, begin, c);
+      });
+    }
   }
 
   std::size_t bytes() const override {
@@ -357,6 +377,35 @@ class WeightedTransform final : public FftPlan::Impl {
   }
 
  private:
+  // Element c along the summed axis of a block.
+  void run(const void* in, void* out, const FftOperands& operands, const Blocks::Begin& begin,
+           index_t c) const {
+    using Number = std::complex<T>;
+    const Axis& summed = parts_.summed;
+    const auto* x = static_cast<const Number*>(in) + begin.in + c * summed.in_stride;
+    auto* const y = static_cast<Number*>(out) + begin.out;
+    auto* const w = parts_.room == 0 ? y
+                                     : static_cast<Number*>(operands.workspace) +
+                                           begin.block % parts_.rooms * parts_.room;
+    const PassOperand factors{
+        static_cast<const Number*>(operands.factors) + begin.factors + c * summed.factor_stride,
+        c > 0};
+    const index_t item = static_cast<index_t>(sizeof(T)) * (spec.weights->is_complex ? 2 : 1);
+    const PassOperand weights{static_cast<const std::byte*>(operands.weights) +
+                              (begin.weights + c * summed.weight_stride) * item};
+    if (before_ != nullptr) {
+      before_->run(x, w, w, factors);
+      x = w;
+    }
+    if (there_ != nullptr) {
+      there_->run(x, w, {});
+      x = w;
+    }
+    middle_->run(x, w, weights);
+    if (back_ != nullptr) back_->run(w, w, {});
+    if (after_ != nullptr) after_->run(w, w, y, factors);
+  }
+
   // The transform of a block along all axes but the first.
   std::unique_ptr<const Transform<T>> make_inner(std::vector<Axis> axes, bool is_before) const {
     axes[0].is_transformed = false;
@@ -370,7 +419,10 @@ class WeightedTransform final : public FftPlan::Impl {
     inner.forward = is_before == spec.forward;
     inner.centered = false;
     inner.scale = 1;
-    return std::make_unique<Transform<T>>(inner, std::move(axes));
+    return std::make_unique<Transform<T>>(inner, std::move(axes),
+                                          !spec.factors ? LineFactors::none
+                                          : is_before   ? LineFactors::before
+                                                        : LineFactors::conjugated);
   }
 
   // Long lines are transformed by passes of their own.
@@ -394,8 +446,7 @@ class WeightedTransform final : public FftPlan::Impl {
     middle_ = std::make_unique<LinePass<T>>(line, std::move(others), options);
   }
 
-  Blocks blocks_;
-  Workspace workspace_;
+  const WeightedBlocks parts_;
   std::unique_ptr<const Transform<T>> before_, after_;
   std::unique_ptr<const LongLine<T>> there_, back_;
   std::unique_ptr<const LinePass<T>> middle_;  // null: no elements
@@ -422,6 +473,19 @@ void check(const FftWeights& weights, const FftSpec& spec) {
   }
 }
 
+void check(const FftFactors& factors, const FftSpec& spec) {
+  if (factors.strides.size() != spec.extents.size()) {
+    throw ShapeError("[fft_plan] factors: got strides " + to_string(factors.strides) +
+                     ", expected one per axis of " + to_string(spec.extents));
+  }
+  const bool takes_0 = std::find(spec.axes.begin(), spec.axes.end(), 0) != spec.axes.end();
+  if (!spec.weights || takes_0 || spec.axes.size() < 2) {
+    throw ShapeError("[fft_plan] factors: got axes " + to_string(spec.axes) +
+                     (spec.weights ? "" : " without weights") +
+                     ", expected weights, and two axes or more behind axis 0");
+  }
+}
+
 void check(const FftSpec& spec) {
   if (!is_complex(spec.dtype)) {
     throw DTypeError("[fft_plan] got " + std::string(name_of(spec.dtype)) +
@@ -439,6 +503,7 @@ void check(const FftSpec& spec) {
   }
   normalize_axes(spec.axes, rank, "fft_plan");
   if (spec.weights) check(*spec.weights, spec);
+  if (spec.factors) check(*spec.factors, spec);
 }
 
 template <class T>
@@ -488,17 +553,15 @@ FftPlan fft_plan(const FftSpec& spec) {
 }
 
 std::size_t fft_workspace_bytes(const FftSpec& spec) {
-  if (!is_padded(spec) || !has_elements(spec)) return 0;
-  std::vector<Axis> axes = axes_of(spec);
-  const Blocks blocks(axes);
-  const Workspace workspace(axes, blocks.count, item_size(spec.dtype));
-  return static_cast<std::size_t>(workspace.room * workspace.rooms) * item_size(spec.dtype);
+  if (!spec.weights || !has_elements(spec)) return 0;
+  const WeightedBlocks parts(spec);
+  return static_cast<std::size_t>(parts.room * parts.rooms) * item_size(spec.dtype);
 }
 
-void execute(const FftPlan& plan, const void* in, void* out, const void* weights, void* workspace) {
+void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands) {
   assert(plan.spec().in_place == (in == out) || element_count(plan.spec().extents) == 0);
-  assert(workspace != nullptr || fft_workspace_bytes(plan.spec()) == 0);
-  plan.impl().run(in, weights, out, workspace);
+  assert(operands.workspace != nullptr || fft_workspace_bytes(plan.spec()) == 0);
+  plan.impl().run(in, out, operands);
 }
 
 void clear_fft_cache() { cache().clear(); }

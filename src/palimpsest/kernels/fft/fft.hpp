@@ -30,6 +30,13 @@ struct FftWeights {
   friend bool operator==(const FftWeights&, const FftWeights&) = default;
 };
 
+/// Factors m of an array before its transform, and conjugated after the transform back; results are
+/// then summed along axis 0, in order. Their axes and extents are those of the array.
+struct FftFactors {
+  Strides strides;  // in elements, any sign
+  friend bool operator==(const FftFactors&, const FftFactors&) = default;
+};
+
 /// A discrete Fourier transform of arrays of known shape and layout.
 struct FftSpec {
   DType dtype = DType::complex64;  // complex64 or complex128
@@ -41,6 +48,9 @@ struct FftSpec {
   double scale = 1;
   bool in_place = false;                   // in and out are the same memory
   std::optional<FftWeights> weights = {};  // multiplies by them, and transforms back
+  /// With weights, at least two transformed axes, and axis 0 not among them; `out` has no axis 0,
+  /// and its stride is not used.
+  std::optional<FftFactors> factors = {};
   FftEffort effort = FftEffort::measure;
   friend bool operator==(const FftSpec&, const FftSpec&) = default;
 };
@@ -69,26 +79,36 @@ class FftPlan {
 /// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
 FftPlan fft_plan(const FftSpec& spec);
 
-/// Bytes of memory that `execute` needs besides, for arrays that are shorter than their spectra.
-/// They do not depend on strides.
+/// Bytes of memory that `execute` needs besides: for arrays that are shorter than their spectra,
+/// and with factors. They do not depend on strides.
 std::size_t fft_workspace_bytes(const FftSpec& spec);
+
+/// What `execute` takes besides an array: weights and factors of its dtype, or real weights, as the
+/// spec says, and a workspace.
+struct FftOperands {
+  const void* weights = nullptr;
+  const void* factors = nullptr;
+  void* workspace = nullptr;
+};
 
 /// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,
 /// c_d = floor(N_d / 2) if centered, else 0. With weights w: y = scale F'(w F(x)), where F is that
 /// sum without the scale and F' the one of the other sign.
 ///
+/// With factors m too: y = scale * sum_c conj(m_c) F'(w_c F(m_c x_c)), c along axis 0; products are
+/// rounded before they are added, in the order of c.
+///
 /// Lines of zeros are not transformed, nor lines of which nothing is kept.
 ///
-/// Aliases  `in` and `weights` are not written; they, `out` and the workspace are disjoint. In
-///          place: `in` and `out` are equal
+/// Aliases  `in` and operands but the workspace are not written; they, `out` and the workspace are
+///          disjoint. In place: `in` and `out` are equal
 /// Cost     O(N log N); one pass over memory per axis, including centering and scale. With weights
 ///          two, but one along the axis with the largest stride: its lines go there and back while
 ///          they are in cache. An image in a spectrum of twice its extents takes 3/4 of the
 ///          transforms in 2-D, 7/12 in 3-D. 256 KiB of stack per thread. Lines run on oneTBB
 ///          threads; the result depends neither on their number nor on strides or alignment
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
-void execute(const FftPlan& plan, const void* in, void* out, const void* weights = nullptr,
-             void* workspace = nullptr);
+void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands = {});
 
 /// Name and version of the FFT library.
 std::string fft_library_version();

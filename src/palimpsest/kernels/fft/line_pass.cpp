@@ -5,10 +5,8 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <type_traits>
 
 #include "palimpsest/base/thread_scratch.hpp"
-#include "palimpsest/kernels/fft/panel_exchange.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -20,126 +18,16 @@ constexpr index_t kLongPanelLines = 8;
 constexpr index_t kShortLine = 64;  // shorter lines: one call of FFTW transforms a panel
 
 constexpr index_t kPage = 4096, kLine = 64;
-constexpr index_t kAhead = 16;  // prefetch distance in rows
 
 template <class T>
 using Complex = std::complex<T>;
 template <class T>
 constexpr index_t kItem = static_cast<index_t>(sizeof(Complex<T>));
 
-template <class T>
-Complex<T> times(Complex<T> a, Complex<T> b) {
-  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-}
-template <class T>
-Complex<T> times(Complex<T> a, T b) {
-  return {a.real() * b, a.imag() * b};
-}
-
-// No phases.
-struct None {
-  None operator[](index_t) const { return {}; }
-};
-template <class T>
-Complex<T> times(Complex<T> a, None) {
-  return a;
-}
-
-// One side of a panel: element j of line c lies at c * line + j * step.
-struct Layout {
-  index_t line, step;
-};
-
-// Prefetches rows that lie a page or more apart, which hardware prefetchers do not detect. Into the
-// second level: rows a power of two apart would evict each other from the first.
-template <class T>
-void ask_for(const Complex<T>* row, index_t direction, index_t lines) {
-  if (direction < 0) row -= lines - 1;
-  for (index_t b = 0; b < lines; b += kLine / kItem<T>) __builtin_prefetch(row + b, 0, 2);
-}
-
 // Prefetches a line while another one is transformed: the transform reads it out of order.
 template <class T>
 void ask_for_line(const Complex<T>* line, index_t n) {
   for (index_t b = 0; b < n; b += kLine / kItem<T>) __builtin_prefetch(line + b);
-}
-
-// Are the rows of elements of a side so far apart that they are prefetched?
-template <class T>
-bool is_far(const Layout& side) {
-  return std::abs(side.line) == 1 && std::abs(side.step) * kItem<T> >= kPage / 2;
-}
-
-// Computes to[c, j] = from[c, j] * phases[j], in the order that suits a side whose lines are not
-// dense.
-template <class T, class Phases>
-void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
-                index_t n, Phases phases) {
-  const auto is_wild = [](const Layout& side) { return std::abs(side.step) > std::abs(side.line); };
-  if ((is_wild(in) || is_wild(out)) && lines > 1) {
-    const bool far_in = is_far<T>(in), far_out = is_far<T>(out);
-    for (index_t j = 0; j < n; ++j) {
-      const Complex<T>* const x = from + j * in.step;
-      Complex<T>* const y = to + j * out.step;
-      if (far_in && j + kAhead < n) ask_for(x + kAhead * in.step, in.line, lines);
-      if (far_out && j + kAhead < n) ask_for(y + kAhead * out.step, out.line, lines);
-      const auto phase = phases[j];
-      if (in.line == 1 && out.line == 1) {
-        for (index_t c = 0; c < lines; ++c) y[c] = times(x[c], phase);
-      } else {
-        for (index_t c = 0; c < lines; ++c) y[c * out.line] = times(x[c * in.line], phase);
-      }
-    }
-    return;
-  }
-  for (index_t c = 0; c < lines; ++c) {
-    const Complex<T>* x = from + c * in.line;
-    Complex<T>* y = to + c * out.line;
-    if (std::is_same_v<Phases, None> && in.step == 1 && out.step == 1) {
-      std::memmove(y, x, static_cast<std::size_t>(n) * sizeof(Complex<T>));
-    } else if (in.step == 1 && out.step == 1) {
-      for (index_t j = 0; j < n; ++j) y[j] = times(x[j], phases[j]);
-    } else {
-      for (index_t j = 0; j < n; ++j) y[j * out.step] = times(x[j * in.step], phases[j]);
-    }
-  }
-}
-
-// Exchanges lines that lie side by side in the array by vector code; false: not available for these
-// lines.
-bool exchange_panel(const Complex<float>* from, Layout in, Complex<float>* to, Layout out,
-                    index_t lines, index_t n, const LinePhases<float>& phases) {
-  const bool gathers = in.line == 1 && out.step == 1, scatters = in.step == 1 && out.line == 1;
-  if (lines == 1 || gathers == scatters) return false;
-  const PanelExchanges exchanges = panel_exchanges();
-  if (exchanges.gather == nullptr) return false;
-  const PanelExchange panel{from,
-                            to,
-                            gathers ? in.step : in.line,
-                            gathers ? out.line : out.step,
-                            lines,
-                            n,
-                            phases.real.empty() ? nullptr : phases.real.data(),
-                            phases.complex.empty() ? nullptr : phases.complex.data()};
-  (gathers ? exchanges.gather : exchanges.scatter)(panel);
-  return true;
-}
-bool exchange_panel(const Complex<double>*, Layout, Complex<double>*, Layout, index_t, index_t,
-                    const LinePhases<double>&) {
-  return false;
-}
-
-template <class T>
-void move_panel(const Complex<T>* from, Layout in, Complex<T>* to, Layout out, index_t lines,
-                index_t n, const LinePhases<T>& phases) {
-  if (exchange_panel(from, in, to, out, lines, n, phases)) return;
-  if (!phases.real.empty()) {
-    move_panel<T>(from, in, to, out, lines, n, phases.real.data());
-  } else if (!phases.complex.empty()) {
-    move_panel<T>(from, in, to, out, lines, n, phases.complex.data());
-  } else {
-    move_panel<T>(from, in, to, out, lines, n, None{});
-  }
 }
 
 template <class T>
@@ -201,7 +89,7 @@ LinePass<T>::LinePass(const PassAxis& line, std::vector<PassAxis> others, Option
 template <class T>
 void LinePass<T>::choose_lines() {
   if (rows_) {
-    const index_t fitting = kScratchBytes / (rows_->rows() * kItem<T>);
+    const index_t fitting = kScratchBytes / (rows_in_scratch() * kItem<T>);
     const index_t most = std::clamp(fitting / RowTransform<T>::kLines * RowTransform<T>::kLines,
                                     RowTransform<T>::kLines, kPanelBytes / kItem<T>);
     lines_ = std::min(panel_.extent, most);
@@ -210,7 +98,8 @@ void LinePass<T>::choose_lines() {
   distance_ = scratch_distance<T>(line_.extent);
   const bool at_once = line_.extent < kShortLine;
   const auto weight_bytes = weights_ ? static_cast<index_t>(weights_->bytes_per_line()) : 0;
-  const index_t fitting = kScratchBytes / (distance_ * kItem<T> + weight_bytes) - 1;
+  const index_t fitting =
+      kScratchBytes / (panels_in_scratch() * distance_ * kItem<T> + weight_bytes) - 1;
   lines_ = std::min(panel_.extent,
                     fitting >= 1 ? std::min(fitting, kPanelBytes / kItem<T>) : kLongPanelLines);
   together_ = at_once ? lines_ : 1;
@@ -274,6 +163,7 @@ void LinePass<T>::transform(Complex<T>* scratch, index_t lines) const {
 template <class T>
 bool LinePass<T>::transform_to(const Complex<T>* scratch, Complex<T>* to, index_t lines) const {
   if (!plan_ || together_ > 1 || line_.out_stride != 1 || line_.taken < line_.extent) return false;
+  if (options_.factors == LineFactors::conjugated) return false;
   if (!is_none(options_.after) || options_.twiddles != nullptr) return false;
   for (index_t c = 0; c < lines; ++c) {
     if (!plan_->fits(to + c * panel_.out_stride)) return false;
@@ -289,7 +179,8 @@ template <class T>
 bool LinePass<T>::is_plain() const {
   return plan_ && together_ == 1 && line_.in_stride == 1 && line_.out_stride == 1 &&
          line_.given == line_.extent && line_.taken == line_.extent && is_none(options_.before) &&
-         is_none(options_.after) && options_.twiddles == nullptr;
+         is_none(options_.after) && options_.twiddles == nullptr &&
+         options_.factors == LineFactors::none;
 }
 
 // Transforms lines from one array to the other; through scratch where they are not aligned.
@@ -323,29 +214,95 @@ index_t lines_in_rows(index_t lines) {
   return (lines + kLines - 1) / kLines * kLines;
 }
 
+// Multiplies a panel in scratch by factors, which are brought there in the same layout.
+template <class T>
+void LinePass<T>::multiply_runs(const Panel& panel, Complex<T>* numbers, const Runs& runs,
+                                Complex<T>* spare) const {
+  move_panel<T>(panel.factors(), {panel_.weight_stride, line_.weight_stride}, spare, runs.side(),
+                panel.lines, runs.line_extent(), {});
+  for (index_t r = 0; r < runs.count; ++r) {
+    T* const z = reals(numbers + r * runs.distance);
+    const T* const factors = reals(spare + r * runs.distance);
+    if (options_.factors == LineFactors::conjugated) {
+      multiply(ConjugateProduct<T>{z, factors, z, runs.length, false});
+    } else {
+      multiply(WeightedNumbers<T>{z, factors, z, runs.length, 2, true, T{1}});
+    }
+  }
+}
+
+// Multiplies results by their factors, and adds what is there.
+template <class T>
+void LinePass<T>::combine_runs(const Panel& panel, Complex<T>* numbers, const Runs& runs,
+                               Complex<T>* spare) const {
+  multiply_runs(panel, numbers, runs, spare);
+  if (!panel.adds) return;
+  move_panel<T>(panel.to, {panel_.out_stride, line_.out_stride}, spare, runs.side(), panel.lines,
+                runs.line_extent(), {});
+  for (index_t r = 0; r < runs.count; ++r) {
+    T* const z = reals(numbers + r * runs.distance);
+    const T* const there = reals(spare + r * runs.distance);
+    for (index_t j = 0; j < 2 * runs.length; ++j) z[j] = there[j] + z[j];
+  }
+}
+
+// Lines that are dense in all arrays are multiplied on their way; else false.
+template <class T>
+bool LinePass<T>::multiply_loaded(const Panel& panel, Complex<T>* slots) const {
+  if (line_.in_stride != 1 || line_.weight_stride != 1) return false;
+  for (index_t c = 0; c < panel.lines; ++c) {
+    multiply(WeightedNumbers<T>{reals(panel.from + c * panel_.in_stride),
+                                reals(panel.factors() + c * panel_.weight_stride),
+                                reals(slots + c * distance_), line_.given, 2, true, T{1}});
+  }
+  return true;
+}
+
+template <class T>
+bool LinePass<T>::add_products(const Panel& panel, const Complex<T>* slots) const {
+  if (line_.out_stride != 1 || line_.weight_stride != 1) return false;
+  for (index_t c = 0; c < panel.lines; ++c) {
+    multiply(ConjugateProduct<T>{reals(slots + c * distance_),
+                                 reals(panel.factors() + c * panel_.weight_stride),
+                                 reals(panel.to + c * panel_.out_stride), line_.taken, panel.adds});
+  }
+  return true;
+}
+
 // Rows of scratch are elements of the panel.
 template <class T>
-void LinePass<T>::load_rows(const Panel& panel, Complex<T>* rows) const {
+void LinePass<T>::load_rows(const Panel& panel, Complex<T>* rows, Complex<T>* spare) const {
   const index_t n = line_.given, lines = panel.lines, width = lines_in_rows<T>(lines);
   for (index_t j = 0; j < n && lines < width; ++j) {
     std::fill(rows + j * width + lines, rows + (j + 1) * width, Complex<T>(0));
   }
   move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, rows, {1, width}, lines, n,
                 options_.before);
+  if (options_.factors == LineFactors::before) {
+    multiply_runs(panel, rows, {false, n, lines, width}, spare);
+  }
   std::fill(rows + n * width, rows + line_.extent * width, Complex<T>(0));
 }
 
 template <class T>
-void LinePass<T>::store_rows(const Panel& panel, const Complex<T>* rows) const {
-  move_panel<T>(rows, {1, lines_in_rows<T>(panel.lines)}, panel.to,
-                {panel_.out_stride, line_.out_stride}, panel.lines, line_.taken, options_.after);
+void LinePass<T>::store_rows(const Panel& panel, Complex<T>* rows, Complex<T>* spare) const {
+  const index_t n = line_.taken, width = lines_in_rows<T>(panel.lines);
+  if (options_.factors == LineFactors::conjugated) {
+    combine_runs(panel, rows, {false, n, panel.lines, width}, spare);
+  }
+  move_panel<T>(rows, {1, width}, panel.to, {panel_.out_stride, line_.out_stride}, panel.lines, n,
+                options_.after);
 }
 
 // Lines of the panel, dense in scratch.
 template <class T>
-void LinePass<T>::load_lines(const Panel& panel, Complex<T>* slots) const {
-  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, {distance_, 1}, panel.lines,
-                line_.given, options_.before);
+void LinePass<T>::load_lines(const Panel& panel, Complex<T>* slots, Complex<T>* spare) const {
+  const bool multiplies = options_.factors == LineFactors::before;
+  if (!multiplies || !multiply_loaded(panel, slots)) {
+    move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, {distance_, 1},
+                  panel.lines, line_.given, options_.before);
+    if (multiplies) multiply_runs(panel, slots, {true, panel.lines, line_.given, distance_}, spare);
+  }
   for (index_t c = 0; c < panel.lines && line_.given < line_.extent; ++c) {
     Complex<T>* const slot = slots + c * distance_;
     std::fill(slot + line_.given, slot + line_.extent, Complex<T>(0));
@@ -353,7 +310,11 @@ void LinePass<T>::load_lines(const Panel& panel, Complex<T>* slots) const {
 }
 
 template <class T>
-void LinePass<T>::store_lines(const Panel& panel, const Complex<T>* slots) const {
+void LinePass<T>::store_lines(const Panel& panel, Complex<T>* slots, Complex<T>* spare) const {
+  if (options_.factors == LineFactors::conjugated) {
+    if (add_products(panel, slots)) return;
+    combine_runs(panel, slots, {true, panel.lines, line_.taken, distance_}, spare);
+  }
   move_panel<T>(slots, {distance_, 1}, panel.to, {panel_.out_stride, line_.out_stride}, panel.lines,
                 line_.taken, options_.after);
 }
@@ -363,14 +324,14 @@ template <class T>
 void LinePass<T>::weigh_rows(const Panel& panel, Complex<T>* scratch) const {
   const index_t n = line_.extent, width = lines_in_rows<T>(panel.lines);
   Complex<T>* const results = scratch + n * width;
-  load_rows(panel, scratch);
+  load_rows(panel, scratch, nullptr);
   rows_->execute(scratch, width);
   for (index_t j = 0; j < n; ++j) {
     weights_->apply_across(panel.weights, j, panel.first, panel.lines, results + j * width,
                            scratch + j * width);
   }
   back_rows_->execute(scratch, width);
-  store_rows(panel, results);
+  store_rows(panel, results, nullptr);
 }
 
 // There, weights, and back. A single line goes through the first line of scratch, where it is in
@@ -381,7 +342,7 @@ void LinePass<T>::weigh(const Panel& panel, Complex<T>* scratch) const {
   Complex<T>* const slots = scratch + first_line_ * distance_;
   auto* const weights = reinterpret_cast<std::byte*>(slots + lines_ * distance_);
   weights_->load(panel.weights, panel.first, lines, weights);
-  load_lines(panel, slots);
+  load_lines(panel, slots, nullptr);
   const bool at_once = plan_ && together_ > 1, alone = plan_ && together_ == 1;
   if (at_once) {
     fill_up(slots, lines);
@@ -394,14 +355,19 @@ void LinePass<T>::weigh(const Panel& panel, Complex<T>* scratch) const {
     if (alone) back_->execute(scratch, slot);
   }
   if (at_once) back_->execute(scratch, slots);
-  store_lines(panel, slots);
+  store_lines(panel, slots, nullptr);
 }
 
 template <class T>
 typename LinePass<T>::Panel LinePass<T>::panel(const Complex<T>* x, Complex<T>* y,
-                                               const void* weights, index_t task) const {
-  Panel panel{x, y, static_cast<const std::byte*>(weights), task % panels_ * lines_, 0};
+                                               const PassOperand& operand, index_t task) const {
+  Panel panel{
+      x, y,           static_cast<const std::byte*>(operand.elements), task % panels_ * lines_,
+      0, operand.adds};
+  const bool has_factors = options_.factors != LineFactors::none;
+  const index_t item = weights_ ? weights_->item() : kItem<T>;
   panel.lines = std::min(lines_, panel_.extent - panel.first);
+  if (has_factors) panel.weights += panel.first * panel_.weight_stride * item;
   panel.from += panel.first * panel_.in_stride;
   panel.to += panel.first * panel_.out_stride;
   index_t rest = task / panels_;
@@ -411,7 +377,7 @@ typename LinePass<T>::Panel LinePass<T>::panel(const Complex<T>* x, Complex<T>* 
     rest /= axis.extent;
     panel.from += position * axis.in_stride;
     panel.to += position * axis.out_stride;
-    if (weights_) panel.weights += axis.weights().at(position) * weights_->item();
+    if (weights_ || has_factors) panel.weights += axis.weights().at(position) * item;
   }
   return panel;
 }
@@ -424,10 +390,11 @@ void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_
     return;
   }
   if (rows_) {
-    load_rows(panel, scratch);
+    Complex<T>* const spare = scratch + rows_->rows() * lines_in_rows<T>(lines_);
+    load_rows(panel, scratch, spare);
     const index_t width = lines_in_rows<T>(lines);
     rows_->execute(scratch, width);
-    store_rows(panel, scratch + line_.extent * width);
+    store_rows(panel, scratch + line_.extent * width, spare);
     return;
   }
   // Lines of more than a page load faster by a copy than in the access order of a transform.
@@ -435,24 +402,26 @@ void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_
     transform_rows(panel.from, panel.to, scratch, lines);
     return;
   }
-  load_lines(panel, scratch + first_line_ * distance_);
+  Complex<T>* const spare = scratch + (first_line_ + lines_) * distance_;
+  load_lines(panel, scratch + first_line_ * distance_, spare);
   if (transform_to(scratch, panel.to, lines)) return;
   transform(scratch, lines);
   for (index_t c = 0; c < lines && options_.twiddles != nullptr; ++c) {
     options_.twiddles->apply(panel.first + c, scratch + c * distance_, line_.extent);
   }
-  store_lines(panel, scratch);
+  store_lines(panel, scratch, spare);
 }
 
 template <class T>
 std::size_t LinePass<T>::scratch_bytes() const {
   if (rows_) {
-    return static_cast<std::size_t>(rows_->rows() * lines_in_rows<T>(lines_)) * sizeof(Complex<T>);
+    return static_cast<std::size_t>(rows_in_scratch() * lines_in_rows<T>(lines_)) *
+           sizeof(Complex<T>);
   }
   const std::size_t weights =
       weights_ ? static_cast<std::size_t>(lines_ + 1) * weights_->bytes_per_line() : 0;
-  return static_cast<std::size_t>((first_line_ + lines_) * distance_) * sizeof(Complex<T>) +
-         weights;
+  const index_t slots = first_line_ + panels_in_scratch() * lines_;
+  return static_cast<std::size_t>(slots * distance_) * sizeof(Complex<T>) + weights;
 }
 
 template <class T>
@@ -465,12 +434,12 @@ std::size_t LinePass<T>::bytes() const {
 }
 
 template <class T>
-void LinePass<T>::run(const Complex<T>* x, Complex<T>* y, const void* weights) const {
+void LinePass<T>::run(const Complex<T>* x, Complex<T>* y, const PassOperand& operand) const {
   const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
   parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
     const auto run_panels = [&](std::byte* memory) {
       for (index_t task = begin; task < end; ++task) {
-        run_panel(panel(x, y, weights, task), reinterpret_cast<Complex<T>*>(memory), x == y);
+        run_panel(panel(x, y, operand, task), reinterpret_cast<Complex<T>*>(memory), x == y);
       }
     };
     if (scratch_) {

@@ -9,6 +9,7 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/kernels/fft/fftw.hpp"
 #include "palimpsest/kernels/fft/line_twiddles.hpp"
+#include "palimpsest/kernels/fft/panel_copy.hpp"
 #include "palimpsest/kernels/fft/panel_weights.hpp"
 #include "palimpsest/kernels/fft/row_transform.hpp"
 
@@ -32,11 +33,17 @@ struct PassWeights {
   T scale = 1;  // a factor of all weights
 };
 
-/// Factors of the elements of a line: real, complex, or none.
-template <class T>
-struct LinePhases {
-  std::vector<T> real;
-  std::vector<std::complex<T>> complex;
+/// Complex factors of the elements of lines, in an array of their own.
+enum class LineFactors : std::uint8_t {
+  none,
+  before,      // of what is loaded
+  conjugated,  // conjugated, of results; these are stored, or added to what is there
+};
+
+/// What a pass reads besides.
+struct PassOperand {
+  const void* elements = nullptr;  // of point 0 of line 0: weights, real or complex, or factors
+  bool adds = false;               // factors `conjugated`: adds its results
 };
 
 /// One pass over an array, into another one or in place.
@@ -48,7 +55,8 @@ class ArrayPass {
   ArrayPass& operator=(const ArrayPass&) = delete;
   virtual ~ArrayPass() = default;
   /// Aliases  y is x with the same strides, or disjoint
-  virtual void run(const std::complex<T>* x, std::complex<T>* y) const = 0;
+  virtual void run(const std::complex<T>* x, std::complex<T>* y,
+                   const PassOperand& operand) const = 0;
   /// Bytes of tables and scratch.
   virtual std::size_t bytes() const = 0;
 };
@@ -94,41 +102,65 @@ class LinePass final : public ArrayPass<T> {
     const LineTwiddles<T>* twiddles = nullptr;
     /// Then there are no other factors.
     std::optional<PassWeights<T>> weights = {};
+    /// Their strides are those of weights.
+    LineFactors factors = LineFactors::none;
   };
   /// `others`: the axes along which lines repeat.
   LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
 
-  void run(const std::complex<T>* x, std::complex<T>* y) const override { run(x, y, nullptr); }
-  /// `weights`: the element of point 0 of line 0, real or complex.
-  void run(const std::complex<T>* x, std::complex<T>* y, const void* weights) const;
+  void run(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand) const override;
   std::size_t bytes() const override;
 
  private:
-  // One panel: its first lines on both sides, and its weights.
+  // One panel: its first lines on both sides, and its weights or factors.
   struct Panel {
     const std::complex<T>* from;
     std::complex<T>* to;
     const std::byte* weights;
     index_t first, lines;
+    bool adds;
+
+    const std::complex<T>* factors() const {
+      return reinterpret_cast<const std::complex<T>*>(weights);
+    }
+  };
+  // A panel in scratch, as runs of numbers side by side: lines, or rows of elements of all lines.
+  struct Runs {
+    bool are_lines;
+    index_t count, length, distance;
+
+    PanelSide side() const { return are_lines ? PanelSide{distance, 1} : PanelSide{1, distance}; }
+    index_t line_extent() const { return are_lines ? length : count; }
   };
 
   void order_axes();
   void choose_lines();
-  Panel panel(const std::complex<T>* x, std::complex<T>* y, const void* weights,
+  Panel panel(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand,
               index_t task) const;
   void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const;
   void weigh(const Panel& panel, std::complex<T>* scratch) const;
   void weigh_rows(const Panel& panel, std::complex<T>* scratch) const;
-  void load_rows(const Panel& panel, std::complex<T>* rows) const;
-  void store_rows(const Panel& panel, const std::complex<T>* rows) const;
+  // `spare`: memory for factors of the panel.
+  void load_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
+  void store_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
+  void load_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
+  void store_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
+  bool multiply_loaded(const Panel& panel, std::complex<T>* slots) const;
+  bool add_products(const Panel& panel, const std::complex<T>* slots) const;
+  void multiply_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
+                     std::complex<T>* spare) const;
+  void combine_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
+                    std::complex<T>* spare) const;
+  index_t panels_in_scratch() const { return options_.factors == LineFactors::none ? 1 : 2; }
+  index_t rows_in_scratch() const {
+    return rows_->rows() + (panels_in_scratch() - 1) * line_.extent;
+  }
   void transform(std::complex<T>* scratch, index_t lines) const;
   bool transform_to(const std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
   bool is_plain() const;
   void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
                       index_t lines) const;
   void fill_up(std::complex<T>* slots, index_t lines) const;
-  void load_lines(const Panel& panel, std::complex<T>* slots) const;
-  void store_lines(const Panel& panel, const std::complex<T>* slots) const;
   std::size_t scratch_bytes() const;
 
   PassAxis line_;

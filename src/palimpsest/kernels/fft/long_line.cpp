@@ -58,7 +58,7 @@ template <class T>
 LongLine<T>::~LongLine() = default;
 
 template <class T>
-void LongLine<T>::run(const std::complex<T>* x, std::complex<T>* y) const {
+void LongLine<T>::run(const std::complex<T>* x, std::complex<T>* y, const PassOperand&) const {
   index_t n_lines = 1;
   for (const PassAxis& axis : others_) n_lines *= axis.extent;
   scratch_->use([&](std::byte* memory) {
@@ -73,8 +73,8 @@ void LongLine<T>::run(const std::complex<T>* x, std::complex<T>* y) const {
         from += position * axis.in_stride;
         to += position * axis.out_stride;
       }
-      columns_->run(from, between);
-      rows_->run(between, to);
+      columns_->run(from, between, {});
+      rows_->run(between, to, {});
     }
   });
 }

@@ -35,7 +35,7 @@ class LongLine final : public ArrayPass<T> {
   LongLine(const PassAxis& line, std::vector<PassAxis> others, const Options& options);
   ~LongLine() override;
 
-  void run(const std::complex<T>* x, std::complex<T>* y) const override;
+  void run(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand) const override;
   std::size_t bytes() const override;
 
  private:

@@ -97,7 +97,30 @@ HWY_INLINE void times_complex(const T* from, const T* w, T scale, T* to, index_t
 }
 
 template <class T>
-HWY_INLINE void multiply(const WeightedNumbers<T>& p) {
+HWY_INLINE void multiply_conjugate(const ConjugateProduct<T>& p) {
+  index_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<index_t>(hn::Lanes(d));
+  for (; lanes > 1 && i + lanes <= 2 * p.n; i += lanes) {
+    const auto factor = hn::LoadU(d, p.factors + i), z = hn::LoadU(d, p.from + i);
+    const auto by_re = hn::Mul(z, hn::DupEven(factor));
+    const auto by_im = hn::Mul(hn::Reverse2(d, z), hn::DupOdd(factor));
+    auto product = hn::OddEven(hn::Sub(by_re, by_im), hn::Add(by_re, by_im));
+    if (p.adds) product = hn::Add(hn::LoadU(d, p.to + i), product);
+    hn::StoreU(product, d, p.to + i);
+  }
+#endif
+  for (; i < 2 * p.n; i += 2) {
+    const T re = p.factors[i], im = p.factors[i + 1], x = p.from[i], y = p.from[i + 1];
+    const T product[] = {x * re + y * im, y * re - x * im};
+    p.to[i] = p.adds ? p.to[i] + product[0] : product[0];
+    p.to[i + 1] = p.adds ? p.to[i + 1] + product[1] : product[1];
+  }
+}
+
+template <class T>
+HWY_INLINE void multiply_weighted(const WeightedNumbers<T>& p) {
   if (p.is_complex) {
     times_complex(p.from, p.weights, p.scale, p.to, p.n);
   } else if (p.step == 2) {
@@ -107,8 +130,10 @@ HWY_INLINE void multiply(const WeightedNumbers<T>& p) {
   }
 }
 
-void multiply_single(const WeightedNumbers<float>& p) { multiply(p); }
-void multiply_double(const WeightedNumbers<double>& p) { multiply(p); }
+void multiply_single(const WeightedNumbers<float>& p) { multiply_weighted(p); }
+void multiply_double(const WeightedNumbers<double>& p) { multiply_weighted(p); }
+void conjugate_single(const ConjugateProduct<float>& p) { multiply_conjugate(p); }
+void conjugate_double(const ConjugateProduct<double>& p) { multiply_conjugate(p); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -120,22 +145,13 @@ namespace palimpsest {
 
 HWY_EXPORT(multiply_single);
 HWY_EXPORT(multiply_double);
-
-namespace {
+HWY_EXPORT(conjugate_single);
+HWY_EXPORT(conjugate_double);
 
 void multiply(const WeightedNumbers<float>& p) { HWY_DYNAMIC_DISPATCH(multiply_single)(p); }
 void multiply(const WeightedNumbers<double>& p) { HWY_DYNAMIC_DISPATCH(multiply_double)(p); }
-
-template <class T>
-T* numbers(std::complex<T>* z) {
-  return reinterpret_cast<T*>(z);
-}
-template <class T>
-const T* numbers(const std::complex<T>* z) {
-  return reinterpret_cast<const T*>(z);
-}
-
-}  // namespace
+void multiply(const ConjugateProduct<float>& p) { HWY_DYNAMIC_DISPATCH(conjugate_single)(p); }
+void multiply(const ConjugateProduct<double>& p) { HWY_DYNAMIC_DISPATCH(conjugate_double)(p); }
 
 template <class T>
 std::size_t PanelWeights<T>::bytes_per_line() const {
@@ -201,9 +217,8 @@ void PanelWeights<T>::load(const void* weights, index_t first, index_t lines,
 template <class T>
 void PanelWeights<T>::apply(std::byte* memory, index_t line, std::complex<T>* z) const {
   const T* const weights =
-      is_complex_ ? numbers(loaded<std::complex<T>>(memory, line)) : loaded<T>(memory, line);
-  multiply(
-      WeightedNumbers<T>{numbers(z), weights, numbers(z), line_.extent, 2, is_complex_, scale_});
+      is_complex_ ? reals(loaded<std::complex<T>>(memory, line)) : loaded<T>(memory, line);
+  multiply(WeightedNumbers<T>{reals(z), weights, reals(z), line_.extent, 2, is_complex_, scale_});
 }
 
 template <class T>
@@ -213,8 +228,8 @@ void PanelWeights<T>::apply_across(const void* weights, index_t j, index_t first
   const T* const row = static_cast<const T*>(weights) + line_.at(j) * in_weight;
   const index_t together = are_neighbours(first, lines) ? lines : 1;
   for (index_t c = 0; c < lines; c += together) {
-    multiply(WeightedNumbers<T>{numbers(from + c), row + panel_.at(first + c) * in_weight,
-                                numbers(to + c), together, in_weight, is_complex_, scale_});
+    multiply(WeightedNumbers<T>{reals(from + c), row + panel_.at(first + c) * in_weight,
+                                reals(to + c), together, in_weight, is_complex_, scale_});
   }
 }
 

@@ -10,6 +10,16 @@
 
 namespace palimpsest {
 
+/// Complex numbers as pairs of real ones.
+template <class T>
+T* reals(std::complex<T>* z) {
+  return reinterpret_cast<T*>(z);
+}
+template <class T>
+const T* reals(const std::complex<T>* z) {
+  return reinterpret_cast<const T*>(z);
+}
+
 /// Distance of lines in scratch, in elements: an odd number of cache lines. Lines a power of two
 /// apart would compete for the same cache sets.
 template <class T>
@@ -39,6 +49,22 @@ struct WeightedNumbers {
   bool is_complex;
   T scale;
 };
+
+void multiply(const WeightedNumbers<float>& p);
+void multiply(const WeightedNumbers<double>& p);
+
+/// to = conj(factors) * from for n complex numbers, as pairs of real ones; `adds`: to that.
+/// Aliases  from is to, or disjoint
+template <class T>
+struct ConjugateProduct {
+  const T* from;
+  const T* factors;
+  T* to;
+  index_t n;
+  bool adds;
+};
+void multiply(const ConjugateProduct<float>& p);
+void multiply(const ConjugateProduct<double>& p);
 
 /// Real or complex weights of the points of lines, times one number.
 ///

@@ -71,6 +71,7 @@ struct Run {
   std::size_t first = 0, last = 0;
   index_t extent = 0;
   bool is_summed = false;
+  bool is_one_step = false;  // up to kLeafRows elements along the dimension, of which it holds one
   std::vector<Intermediate> values;  // between neighbours
 };
 
@@ -80,7 +81,8 @@ double predicted_time(const Run& run, index_t size) {
   double time = tiles > 1 ? kTileTime * static_cast<double>(tiles) : 0;
   for (const Intermediate& v : run.values) {
     if (!v.is_in_memory) continue;
-    const index_t held = v.bytes / run.extent * size;
+    const bool holds_one = run.is_one_step && size <= kLeafRows;
+    const index_t held = v.bytes / run.extent * (holds_one ? 1 : size);
     time +=
         static_cast<double>(v.bytes) * transfer_time(held) + static_cast<double>(held) * kHeldTime;
   }
@@ -100,6 +102,22 @@ std::optional<index_t> bytes_of(const NamedLinop& chain, const Dims& dims, DType
 bool sums_only(const NamedLinop& A, const ND& d) {
   return std::all_of(A.ishape().begin(), A.ishape().end(),
                      [&](const ND& other) { return other == d || A.oshape().contains(other); });
+}
+
+// Maps of d, a transform of two axes or more, weights, and the adjoints: the op SenseNormal.
+bool is_sense_normal(const std::vector<NamedLinop>& parts, const Run& run) {
+  const auto is_dense = [](const NamedLinop& A) { return &A.type() == &linop_types::dense(); };
+  const auto is_fft = [](const NamedLinop& A) {
+    return &A.type() == &linop_types::fft() && A.attr("axes").as_integers().size() > 1;
+  };
+  if (!run.is_summed || run.last - run.first < 5) return false;
+  const NamedLinop &maps = parts[run.first], &sum = parts[run.last - 1];
+  const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(run.first);
+  const auto end = parts.begin() + static_cast<std::ptrdiff_t>(run.last);
+  return is_dense(maps) && is_dense(sum) && is_fft(*(begin + 1)) && is_fft(*(end - 2)) &&
+         std::all_of(begin + 2, end - 2, is_pointwise) &&
+         maps.oshape() == Dims(run.dim) + maps.ishape() &&
+         sum.ishape() == Dims(run.dim) + sum.oshape();
 }
 
 // The run of operators that act on d, if tiles of it may be of use.
@@ -127,6 +145,7 @@ std::optional<Run> run_along(const NamedLinop& chain, const std::vector<NamedLin
   if (run.values.empty()) return std::nullopt;
   run.is_summed = !parts[run.last - 1].oshape().contains(d);
   if (run.is_summed && !sums_only(parts[run.last - 1], d)) return std::nullopt;
+  run.is_one_step = is_sense_normal(parts, run);
   return run;
 }
 

@@ -33,6 +33,21 @@ void check_zeros(const Extents& zeros, const Axes& axes, std::size_t rank, const
                    " axes, 0 but along transformed ones " + to_string(axes));
 }
 
+Extents extents_of_spectrum(const WeightedFftParameters& parameters, std::span<const index_t> x) {
+  Extents result(x);
+  for (std::size_t k = 0; k < parameters.zeros.size(); ++k) {
+    if (result[k] != kUnknown) result[k] += parameters.zeros[k];
+  }
+  return result;
+}
+
+FftParameters transform_back(const WeightedFftParameters& parameters) {
+  FftParameters result = parameters.there;
+  result.forward = !result.forward;
+  result.scale = parameters.back;
+  return result;
+}
+
 }  // namespace
 
 bool WeightedFft::takes(const TensorType& spectrum, const TensorType& weights) {
@@ -45,14 +60,6 @@ bool WeightedFft::takes(const TensorType& spectrum, const TensorType& weights) {
   return true;
 }
 
-Extents WeightedFft::extents_of_spectrum(std::span<const index_t> x) const {
-  Extents result(x);
-  for (std::size_t k = 0; k < parameters_.zeros.size(); ++k) {
-    if (result[k] != kUnknown) result[k] += parameters_.zeros[k];
-  }
-  return result;
-}
-
 Apply WeightedFft::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 2, name());
   const TensorType &x = inputs[0].type(), &w = inputs[1].type();
@@ -61,7 +68,7 @@ Apply WeightedFft::make_node(std::span<const Variable> inputs) const {
     throw DTypeError("[" + name() + "] got " + x.str() + ", expected a complex array. Try astype");
   }
   check_zeros(parameters_.zeros, axes, x.rank(), name());
-  const TensorType spectrum{x.dtype, extents_of_spectrum(x.shape), x.device};
+  const TensorType spectrum{x.dtype, extents_of_spectrum(parameters_, x.shape), x.device};
   if (!takes(spectrum, w)) {
     throw ShapeError("[" + name() + "] weights: got " + w.str() + ", expected real or complex " +
                      "ones of the precision and rank of " + spectrum.str() +
@@ -72,20 +79,13 @@ Apply WeightedFft::make_node(std::span<const Variable> inputs) const {
 }
 
 std::vector<Extents> WeightedFft::infer_shapes(const Apply&, ExtentsSpan inputs) const {
-  const Extents spectrum = extents_of_spectrum(inputs[0]);
+  const Extents spectrum = extents_of_spectrum(parameters_, inputs[0]);
   for (std::size_t k = 0; k < spectrum.size(); ++k) {
     if (inputs[1][k] == 1 || inputs[1][k] == spectrum[k]) continue;
     throw ShapeError("[" + name() + "] weights: got " + to_string(inputs[1]) + " for " +
                      to_string(spectrum) + ", expected the same extents or 1");
   }
   return {inputs[0]};
-}
-
-FftParameters WeightedFft::back() const {
-  FftParameters result = parameters_.there;
-  result.forward = !result.forward;
-  result.scale = parameters_.back;
-  return result;
 }
 
 // The adjoint of C F' w F P has the transforms in the other order: C F^H conj(w) F'^H P.
@@ -98,49 +98,51 @@ std::vector<Variable> WeightedFft::pullback(const Apply& apply, CotangentSpan co
   }
   const auto padded = [&](const Variable& v) { return widths.empty() ? v : pad(v, widths); };
   const Variable x = padded(apply.input(0)), w = apply.input(1);
-  const Variable of_spectrum = transform(padded(cotangents[0]), Fft(back()).adjoint());
+  const Variable of_spectrum =
+      transform(padded(cotangents[0]), Fft(transform_back(parameters_)).adjoint());
   const Variable of_x = transform(of_spectrum * conj(w), Fft(parameters_.there).adjoint());
   const Variable of_w = of_spectrum * conj(transform(x, parameters_.there));
   return {entries.empty() ? of_x : index(of_x, entries), as_cotangent_of(w, of_w)};
 }
 
-FftSpec WeightedFft::spec(const Layout& x, const Layout& weights,
-                          std::span<const index_t> out_strides) const {
-  const Extents spectrum = extents_of_spectrum(x.extents);
-  const auto spec_with = [&](const FftParameters& parameters) {
-    return spec_of(parameters, in_place_, x.dtype, spectrum, x.strides, out_strides);
+FftSpec spec_of(const WeightedFftParameters& parameters, bool in_place, const Layout& x,
+                const Layout& weights, std::span<const index_t> out_strides) {
+  const Extents spectrum = extents_of_spectrum(parameters, x.extents);
+  const auto spec_with = [&](const FftParameters& transform) {
+    return spec_of(transform, in_place, x.dtype, spectrum, x.strides, out_strides);
   };
-  FftSpec spec = spec_with(parameters_.there);
-  spec.scale *= spec_with(back()).scale;
+  FftSpec spec = spec_with(parameters.there);
+  spec.scale *= spec_with(transform_back(parameters)).scale;
   spec.extents = x.extents;
   spec.weights = {is_complex(weights.dtype), weights.strides,
-                  parameters_.zeros.empty() ? Extents() : spectrum};
+                  parameters.zeros.empty() ? Extents() : spectrum};
   for (std::size_t k = 0; k < weights.extents.size(); ++k) {
     if (weights.extents[k] == 1) spec.weights->strides[k] = 0;
   }
   return spec;
 }
 
+Layout layout_of(const ConstView& view) { return {view.dtype, view.extents, view.strides}; }
+
 std::size_t WeightedFft::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
   if (parameters_.zeros.empty()) return 0;
-  return fft_workspace_bytes(spec(inputs[0], inputs[1], inputs[0].strides));
+  return fft_workspace_bytes(
+      spec_of(parameters_, in_place_, inputs[0], inputs[1], inputs[0].strides));
 }
 
 std::size_t WeightedFft::library_bytes(const Apply&, std::span<const Layout> inputs,
                                        std::span<const Layout> outputs) const {
   if (element_count(inputs[0].extents) == 0) return 0;
-  return fft_plan(spec(inputs[0], inputs[1], outputs[0].strides)).external_bytes();
+  return fft_plan(spec_of(parameters_, in_place_, inputs[0], inputs[1], outputs[0].strides))
+      .external_bytes();
 }
 
 void WeightedFft::run(RunContext& context) const {
   const ConstView &x = context.input(0), &weights = context.input(1);
   const MutableView& out = context.output(0);
   if (element_count(x.extents) == 0) return;
-  const auto layout_of = [](const ConstView& view) {
-    return Layout{view.dtype, view.extents, view.strides};
-  };
-  execute(fft_plan(spec(layout_of(x), layout_of(weights), out.strides)), x.data, out.data,
-          weights.data, context.scratch().data());
+  execute(fft_plan(spec_of(parameters_, in_place_, layout_of(x), layout_of(weights), out.strides)),
+          x.data, out.data, {.weights = weights.data, .workspace = context.scratch().data()});
 }
 
 void register_ops_of_weighted_fft() { register_type<WeightedFft>(); }

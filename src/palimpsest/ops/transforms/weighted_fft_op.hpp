@@ -15,6 +15,12 @@ struct WeightedFftParameters {
 std::string written(const WeightedFftParameters& value);
 void read(ParameterText& text, WeightedFftParameters& value);
 
+/// The transform of arrays of these layouts there and back, with weights.
+FftSpec spec_of(const WeightedFftParameters& parameters, bool in_place, const Layout& x,
+                const Layout& weights, std::span<const index_t> out_strides);
+/// How the elements of an input lie.
+Layout layout_of(const ConstView& view);
+
 /// A discrete Fourier transform, weights, and the transform back, as in F^H W F of a mask. With
 /// zeros behind x it is a convolution that does not wrap around.
 ///
@@ -53,10 +59,6 @@ class WeightedFft final : public InPlaceTwin<WeightedFft>, public HasLibraryMemo
   }
 
  private:
-  FftParameters back() const;
-  Extents extents_of_spectrum(std::span<const index_t> x) const;
-  FftSpec spec(const Layout& x, const Layout& weights, std::span<const index_t> out_strides) const;
-
   Parameters parameters_;
 };
 
