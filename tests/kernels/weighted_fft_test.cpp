@@ -92,10 +92,11 @@ std::vector<Wide> weighed_apart(FftSpec spec, const Array& x, const Array& weigh
 
 // Executes with memory besides, whose end is checked.
 void execute_weighed(const FftSpec& spec, const Array& x, Array& y, const Array& weights,
-                     const Array* factors = nullptr) {
-  const std::size_t bytes = fft_workspace_bytes(spec);
+                     const Array* factors = nullptr, int threads = 1) {
+  const std::size_t bytes = fft_workspace_bytes(spec, threads);
   std::vector<std::byte> workspace(bytes + 64, std::byte{0x5a});
-  FftOperands operands{.weights = weights.address(0), .workspace = workspace.data()};
+  FftOperands operands{.weights = weights.address(0),
+                       .workspace = std::span(workspace).first(bytes)};
   if (factors != nullptr) operands.factors = factors->address(0);
   execute(fft_plan(spec), x.address(0), y.address(0), operands);
   const auto is_intact = [](std::byte b) { return b == std::byte{0x5a}; };
@@ -387,7 +388,7 @@ TEST(WeightedFft, FactorsOfLargeArraysGiveTheBitsOfSingleSteps) {
     Axes axes;
   };
   for (const auto& [extents, spectrum, axes] :
-       {Case{{3, 160, 130}, {3, 160, 130}, {1, 2}},
+       {Case{{5, 280, 290}, {5, 280, 290}, {1, 2}},
         Case{{2, 24, 20, 32}, {2, 48, 40, 64}, {1, 2, 3}},
         Case{{2, 29, 100, 120}, {2, 29, 100, 120}, {2, 3}},  // slices, ten at a time
         Case{{2, 40, 36, 130}, {2, 40, 36, 130}, {1, 2}}}) {
@@ -425,12 +426,14 @@ TEST(WeightedFft, FactorsOfLargeArraysGiveTheBitsOfSingleSteps) {
     spec.in_strides = spec.out_strides = {0};
     for (const index_t stride : x.strides()) spec.in_strides.push_back(stride);
     spec.out_strides = spec.in_strides;
-    expect_same_on_threads([&] {
-      execute_weighed(spec, x, y, weights, &factors);
-      return elements(y);
-    });
-    for (index_t i = 0; i < n; ++i) {
-      ASSERT_EQ(at(y, i), expected[static_cast<std::size_t>(i)]) << describe(spec) << " at " << i;
+    for (const int threads : {1, 2, 3}) {  // rooms for as many elements along axis 0
+      expect_same_on_threads([&] {
+        execute_weighed(spec, x, y, weights, &factors, threads);
+        return elements(y);
+      });
+      for (index_t i = 0; i < n; ++i) {
+        ASSERT_EQ(at(y, i), expected[static_cast<std::size_t>(i)]) << describe(spec) << " at " << i;
+      }
     }
   }
 }

@@ -35,7 +35,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 TEST(CacheTilesOfSolvers, TakeLessAndFindTheSame) {
-  const NamedLinop A = sense(12), N = A.N() + 0.1 * Identity("NyNx");
+  const NamedLinop A = sense(20), N = A.N() + 0.1 * Identity("NyNx");
   const Tensor b = A.H()(A(Tensor::random_normal({kSide, kSide}, DType::complex64, {3})));
   const CgOptions options{.tolerance = 0, .max_iterations = 3};
   const auto solved = [&] {

@@ -15,6 +15,7 @@
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/split/batch.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/allocator.hpp"
@@ -562,25 +563,18 @@ ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const
 struct ImageSolver::Impl {
   Impl(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets)
       : model(item, options), adjoint_budget(budgets.adjoint) {
-    const BudgetOptions within = budget_options(item);
-    const auto plan_adjoint = [&](const BudgetOptions& cuts) {
-      const ConfigScope scope(one_by_one(adjoint_budget));
-      adjoint = split_to_budget(model.adjoint, model.kspace, adjoint_budget, cuts);
-    };
-    plan_adjoint(within);
+    adjoint = planned_adjoint(model.adjoint, item);
     if (model.method == ReconstructMethod::adjoint) return;
     plan_solve(item, options, budgets.solve);
     if (!budgets.more_beside_adjoint || adjoint_budget != kNoLimit) return;
     if (adjoint.peak_bytes + *budgets.more_beside_adjoint <= solve_bytes()) return;
-    if (!can_take_single_coils(item)) return;
-    BudgetOptions coils = within;
-    coils.candidates = "C";
-    const index_t least = smallest_adjoint(coils);
-    if (least >= adjoint.peak_bytes) return;
-    adjoint_budget = least;
-    plan_adjoint(coils);
+    if (can_take_single_coils(item)) take_single_coils(item);
   }
 
+  BudgetSplit planned_adjoint(const NamedLinop& op, const ImageItem& item) const {
+    const ConfigScope scope(one_by_one(adjoint_budget));
+    return split_to_budget(op, model.kspace, adjoint_budget, budget_options(item));
+  }
   void plan_solve(const ImageItem& item, const ImageSolverOptions& options, index_t budget) {
     right_hand_side_bytes = bytes_of_right_hand_side(model);
     const index_t left =
@@ -592,11 +586,16 @@ struct ImageSolver::Impl {
   // then the sum of single ones has the order, and the bits, of the sum of all.
   bool can_take_single_coils(const ImageItem& item) const {
     if (item.has_trajectory() || !model.adjoint.dims().contains("C")) return false;
-    return model.adjoint.size("C").value_or(kNoLimit) <= kLeafRows;
+    const index_t coils = model.adjoint.size("C").value_or(kNoLimit);
+    return coils > 1 && coils <= kLeafRows;
   }
-  index_t smallest_adjoint(const BudgetOptions& cuts) const {
-    const ConfigScope scope(one_by_one(0));
-    return smallest_budget(model.adjoint, model.kspace, cuts);
+  void take_single_coils(const ImageItem& item) {
+    BudgetSplit singles =
+        planned_adjoint(create_batched_linop(model.adjoint, BatchSpec{{{"C", 1}}}), item);
+    if (singles.peak_bytes >= adjoint.peak_bytes) return;
+    singles.sizes = {{"C", 1}};
+    singles.tiles = *model.adjoint.size("C");
+    adjoint = std::move(singles);
   }
   index_t solve_bytes() const {
     return solve ? right_hand_side_bytes + solve->plan().total_bytes() : 0;

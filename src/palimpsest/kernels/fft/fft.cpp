@@ -309,10 +309,9 @@ struct WeightedBlocks {
   Axis summed;  // of one element without factors
   Blocks blocks;
   std::vector<Axis> axes;  // of a block
-  // Rooms for spectra of blocks, of the extent of the block along the first axis, of the spectrum
-  // along the others. So many blocks run side by side as have rooms in 1 MiB, or one. In elements;
-  // 0: blocks work in `out`.
-  index_t room = 0, rooms = 0;
+  // Elements of a room for the spectrum of a block, of the block's extent along the first axis, of
+  // the spectrum's along the others. 0: blocks work in `out`.
+  index_t room = 0;
 
   explicit WeightedBlocks(const FftSpec& s) : axes(axes_of(s)) {
     if (s.factors) {
@@ -328,9 +327,16 @@ struct WeightedBlocks {
       axes[i].work_stride = room;
       room *= i == 0 ? axes[i].given : axes[i].extent;
     }
-    constexpr index_t kBytes = 1 << 20;
-    const index_t fitting = kBytes / (room * static_cast<index_t>(item_size(s.dtype)));
-    rooms = std::clamp<index_t>(fitting, 1, blocks.count);
+  }
+
+  // Of several blocks as many as fit 1 MiB. Of one block, along the summed axis, as many as threads
+  // if they are worth a thread and fit a cache.
+  index_t rooms(std::size_t item, int threads) const {
+    if (room == 0) return 0;
+    constexpr index_t kOfBlocks = 1 << 20, kLeast = 1 << 17, kMost = 1 << 22;
+    const index_t bytes = room * static_cast<index_t>(item);
+    if (blocks.count > 1) return std::clamp<index_t>(kOfBlocks / bytes, 1, blocks.count);
+    return kLeast <= bytes && bytes <= kMost ? std::min<index_t>(summed.extent, threads) : 1;
   }
 
   // Are more than n axes transformed?
@@ -345,6 +351,8 @@ struct WeightedBlocks {
 // in the first and the last pass.
 template <class T>
 class WeightedTransform final : public FftPlan::Impl {
+  using Number = std::complex<T>;
+
  public:
   explicit WeightedTransform(const FftSpec& s) : Impl(s), parts_(s) {
     if (!has_elements(s)) return;
@@ -361,11 +369,28 @@ class WeightedTransform final : public FftPlan::Impl {
 
   void run(const void* in, void* out, const FftOperands& operands) const override {
     if (middle_ == nullptr) return;
-    const index_t count = parts_.blocks.count;
-    const index_t together = parts_.room == 0 ? count : parts_.rooms;
-    for (index_t block = 0; block < count; block += together) {
-      parts_.blocks.for_each(block, std::min(together, count - block), [&](const auto& begin) {
-        for (index_t c = 0; c < parts_.summed.extent; ++c) run(in, out, operands, begin, c);
+    if (parts_.room == 0) {
+      parts_.blocks.for_each([&](const auto& begin) {
+        auto* const y = static_cast<Number*>(out) + begin.out;
+        back(there(in, y, operands, begin, 0), y, operands, begin, 0);
+      });
+      return;
+    }
+    auto* const rooms = reinterpret_cast<Number*>(operands.workspace.data());
+    const auto n_rooms =
+        static_cast<index_t>(operands.workspace.size() / sizeof(Number)) / parts_.room;
+    const auto room = [&](index_t i) { return rooms + i * parts_.room; };
+    const index_t count = parts_.blocks.count, summed = parts_.summed.extent;
+    if (count == 1) {
+      run_side_by_side(in, out, operands, room, std::min<index_t>(n_rooms, pool_threads()));
+      return;
+    }
+    for (index_t block = 0; block < count; block += n_rooms) {
+      parts_.blocks.for_each(block, std::min(n_rooms, count - block), [&](const auto& begin) {
+        auto* const y = static_cast<Number*>(out) + begin.out;
+        for (index_t c = 0; c < summed; ++c) {
+          back(there(in, room(begin.block - block), operands, begin, c), y, operands, begin, c);
+        }
       });
     }
   }
@@ -377,24 +402,32 @@ class WeightedTransform final : public FftPlan::Impl {
   }
 
  private:
-  // Element c along the summed axis of a block.
-  void run(const void* in, void* out, const FftOperands& operands, const Blocks::Begin& begin,
-           index_t c) const {
-    using Number = std::complex<T>;
+  // One block: n elements along the summed axis are weighed side by side, then added in order.
+  template <class Room>
+  void run_side_by_side(const void* in, void* out, const FftOperands& operands, const Room& room,
+                        index_t n) const {
+    const Blocks::Begin begin{0};
+    auto* const y = static_cast<Number*>(out);
+    const index_t summed = parts_.summed.extent;
+    for (index_t first = 0; first < summed; first += n) {
+      const index_t some = std::min(n, summed - first);
+      parallel_ranges(some, 1, [&](index_t from, index_t to) {
+        for (index_t i = from; i < to; ++i) there(in, room(i), operands, begin, first + i);
+      });
+      for (index_t i = 0; i < some; ++i) back(room(i), y, operands, begin, first + i);
+    }
+  }
+
+  // Element c along the summed axis of a block: its weighed spectrum along the first axis, in w.
+  Number* there(const void* in, Number* w, const FftOperands& operands, const Blocks::Begin& begin,
+                index_t c) const {
     const Axis& summed = parts_.summed;
     const auto* x = static_cast<const Number*>(in) + begin.in + c * summed.in_stride;
-    auto* const y = static_cast<Number*>(out) + begin.out;
-    auto* const w = parts_.room == 0 ? y
-                                     : static_cast<Number*>(operands.workspace) +
-                                           begin.block % parts_.rooms * parts_.room;
-    const PassOperand factors{
-        static_cast<const Number*>(operands.factors) + begin.factors + c * summed.factor_stride,
-        c > 0};
     const index_t item = static_cast<index_t>(sizeof(T)) * (spec.weights->is_complex ? 2 : 1);
     const PassOperand weights{static_cast<const std::byte*>(operands.weights) +
                               (begin.weights + c * summed.weight_stride) * item};
     if (before_ != nullptr) {
-      before_->run(x, w, w, factors);
+      before_->run(x, w, w, factors(operands, begin, c));
       x = w;
     }
     if (there_ != nullptr) {
@@ -403,7 +436,17 @@ class WeightedTransform final : public FftPlan::Impl {
     }
     middle_->run(x, w, weights);
     if (back_ != nullptr) back_->run(w, w, {});
-    if (after_ != nullptr) after_->run(w, w, y, factors);
+    return w;
+  }
+  // The transform back along the other axes, to y.
+  void back(Number* w, Number* y, const FftOperands& operands, const Blocks::Begin& begin,
+            index_t c) const {
+    if (after_ != nullptr) after_->run(w, w, y, factors(operands, begin, c));
+  }
+  PassOperand factors(const FftOperands& operands, const Blocks::Begin& begin, index_t c) const {
+    return {static_cast<const Number*>(operands.factors) + begin.factors +
+                c * parts_.summed.factor_stride,
+            c > 0};
   }
 
   // The transform of a block along all axes but the first.
@@ -552,15 +595,15 @@ FftPlan fft_plan(const FftSpec& spec) {
   return cache().find_or_make(spec);
 }
 
-std::size_t fft_workspace_bytes(const FftSpec& spec) {
+std::size_t fft_workspace_bytes(const FftSpec& spec, int threads) {
   if (!spec.weights || !has_elements(spec)) return 0;
   const WeightedBlocks parts(spec);
-  return static_cast<std::size_t>(parts.room * parts.rooms) * item_size(spec.dtype);
+  const std::size_t item = item_size(spec.dtype);
+  return static_cast<std::size_t>(parts.room * parts.rooms(item, threads)) * item;
 }
 
 void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands) {
   assert(plan.spec().in_place == (in == out) || element_count(plan.spec().extents) == 0);
-  assert(operands.workspace != nullptr || fft_workspace_bytes(plan.spec()) == 0);
   plan.impl().run(in, out, operands);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -80,15 +81,16 @@ class FftPlan {
 FftPlan fft_plan(const FftSpec& spec);
 
 /// Bytes of memory that `execute` needs besides: for arrays that are shorter than their spectra,
-/// and with factors. They do not depend on strides.
-std::size_t fft_workspace_bytes(const FftSpec& spec);
+/// and with factors; the more, up to one array for each of `threads` threads, if elements along
+/// axis 0 are transformed side by side. They do not depend on strides.
+std::size_t fft_workspace_bytes(const FftSpec& spec, int threads = 1);
 
 /// What `execute` takes besides an array: weights and factors of its dtype, or real weights, as the
-/// spec says, and a workspace.
+/// spec says, and a workspace of fft_workspace_bytes for any number of threads.
 struct FftOperands {
   const void* weights = nullptr;
   const void* factors = nullptr;
-  void* workspace = nullptr;
+  std::span<std::byte> workspace = {};
 };
 
 /// y[k] = scale * sum_j x[j] exp(-+2 pi i sum_d (k_d - c_d) (j_d - c_d) / N_d), d over the axes,

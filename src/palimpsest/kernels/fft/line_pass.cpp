@@ -246,27 +246,43 @@ void LinePass<T>::combine_runs(const Panel& panel, Complex<T>* numbers, const Ru
   }
 }
 
-// Lines that are dense in all arrays are multiplied on their way; else false.
+// Is each line dense in all arrays, and transformed alone?
 template <class T>
-bool LinePass<T>::multiply_loaded(const Panel& panel, Complex<T>* slots) const {
-  if (line_.in_stride != 1 || line_.weight_stride != 1) return false;
-  for (index_t c = 0; c < panel.lines; ++c) {
-    multiply(WeightedNumbers<T>{reals(panel.from + c * panel_.in_stride),
-                                reals(panel.factors() + c * panel_.weight_stride),
-                                reals(slots + c * distance_), line_.given, 2, true, T{1}});
-  }
-  return true;
+bool LinePass<T>::has_dense_factors() const {
+  return options_.factors != LineFactors::none && plan_ && together_ == 1 && line_.in_stride == 1 &&
+         line_.out_stride == 1 && line_.weight_stride == 1;
 }
 
+// Such lines stay in the first level of cache from the product to the result. The next one is
+// prefetched: lines of a page each stop the hardware's prefetchers.
 template <class T>
-bool LinePass<T>::add_products(const Panel& panel, const Complex<T>* slots) const {
-  if (line_.out_stride != 1 || line_.weight_stride != 1) return false;
+void LinePass<T>::run_line_by_line(const Panel& panel, Complex<T>* slot) const {
+  const index_t given = line_.given, taken = line_.taken;
+  Complex<T>* const result = slot + distance_;
+  const bool multiplies = options_.factors == LineFactors::before;
   for (index_t c = 0; c < panel.lines; ++c) {
-    multiply(ConjugateProduct<T>{reals(slots + c * distance_),
-                                 reals(panel.factors() + c * panel_.weight_stride),
-                                 reals(panel.to + c * panel_.out_stride), line_.taken, panel.adds});
+    const Complex<T>* const from = panel.from + c * panel_.in_stride;
+    const Complex<T>* const factors = panel.factors() + c * panel_.weight_stride;
+    Complex<T>* const to = panel.to + c * panel_.out_stride;
+    if (c + 1 < panel.lines) {
+      ask_for_line(from + panel_.in_stride, given);
+      ask_for_line(factors + panel_.weight_stride, multiplies ? given : taken);
+      if (panel.adds && !multiplies) ask_for_line(to + panel_.out_stride, taken);
+    }
+    if (multiplies) {
+      multiply(WeightedNumbers<T>{reals(from), reals(factors), reals(slot), given, 2, true, T{1}});
+    } else {
+      std::copy_n(from, given, slot);
+    }
+    std::fill(slot + given, slot + line_.extent, Complex<T>(0));
+    const bool is_direct = multiplies && taken == line_.extent && plan_->fits(to);
+    plan_->execute(slot, is_direct ? to : result);
+    if (!multiplies) {
+      multiply(ConjugateProduct<T>{reals(result), reals(factors), reals(to), taken, panel.adds});
+    } else if (!is_direct) {
+      std::copy_n(result, taken, to);
+    }
   }
-  return true;
 }
 
 // Rows of scratch are elements of the panel.
@@ -297,11 +313,10 @@ void LinePass<T>::store_rows(const Panel& panel, Complex<T>* rows, Complex<T>* s
 // Lines of the panel, dense in scratch.
 template <class T>
 void LinePass<T>::load_lines(const Panel& panel, Complex<T>* slots, Complex<T>* spare) const {
-  const bool multiplies = options_.factors == LineFactors::before;
-  if (!multiplies || !multiply_loaded(panel, slots)) {
-    move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, {distance_, 1},
-                  panel.lines, line_.given, options_.before);
-    if (multiplies) multiply_runs(panel, slots, {true, panel.lines, line_.given, distance_}, spare);
+  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, slots, {distance_, 1}, panel.lines,
+                line_.given, options_.before);
+  if (options_.factors == LineFactors::before) {
+    multiply_runs(panel, slots, {true, panel.lines, line_.given, distance_}, spare);
   }
   for (index_t c = 0; c < panel.lines && line_.given < line_.extent; ++c) {
     Complex<T>* const slot = slots + c * distance_;
@@ -312,7 +327,6 @@ void LinePass<T>::load_lines(const Panel& panel, Complex<T>* slots, Complex<T>* 
 template <class T>
 void LinePass<T>::store_lines(const Panel& panel, Complex<T>* slots, Complex<T>* spare) const {
   if (options_.factors == LineFactors::conjugated) {
-    if (add_products(panel, slots)) return;
     combine_runs(panel, slots, {true, panel.lines, line_.taken, distance_}, spare);
   }
   move_panel<T>(slots, {distance_, 1}, panel.to, {panel_.out_stride, line_.out_stride}, panel.lines,
@@ -400,6 +414,10 @@ void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_
   // Lines of more than a page load faster by a copy than in the access order of a transform.
   if (!is_in_place && line_.extent * kItem<T> <= kPage && is_plain()) {
     transform_rows(panel.from, panel.to, scratch, lines);
+    return;
+  }
+  if (has_dense_factors()) {
+    run_line_by_line(panel, scratch);
     return;
   }
   Complex<T>* const spare = scratch + (first_line_ + lines_) * distance_;

@@ -145,8 +145,8 @@ class LinePass final : public ArrayPass<T> {
   void store_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
   void load_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
   void store_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
-  bool multiply_loaded(const Panel& panel, std::complex<T>* slots) const;
-  bool add_products(const Panel& panel, const std::complex<T>* slots) const;
+  bool has_dense_factors() const;
+  void run_line_by_line(const Panel& panel, std::complex<T>* slot) const;
   void multiply_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
                      std::complex<T>* spare) const;
   void combine_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/transforms/sense_normal_op.hpp"
 
@@ -78,7 +80,8 @@ FftSpec SenseNormal::spec(const Layout& x, const Layout& maps, const Layout& wei
 }
 
 std::size_t SenseNormal::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
-  return fft_workspace_bytes(spec(inputs[0], inputs[1], inputs[2], inputs[0].strides));
+  const auto threads = static_cast<int>(config().threads.value_or(pool_threads()));
+  return fft_workspace_bytes(spec(inputs[0], inputs[1], inputs[2], inputs[0].strides), threads);
 }
 
 std::size_t SenseNormal::library_bytes(const Apply&, std::span<const Layout> inputs,
@@ -94,7 +97,7 @@ void SenseNormal::run(RunContext& context) const {
   const FftPlan plan =
       fft_plan(spec(layout_of(x), layout_of(maps), layout_of(weights), out.strides));
   execute(plan, x.data, out.data,
-          {.weights = weights.data, .factors = maps.data, .workspace = context.scratch().data()});
+          {.weights = weights.data, .factors = maps.data, .workspace = context.scratch()});
 }
 
 void register_ops_of_sense_normal() { register_type<SenseNormal>(); }

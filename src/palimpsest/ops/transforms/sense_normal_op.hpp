@@ -14,8 +14,8 @@ namespace palimpsest::ops {
 /// DTypes   one complex dtype; w may be real, of its precision
 /// Aliases  y is disjoint from all inputs: x is read for each coil
 /// Cost     that of WeightedFft, without passes for products and sums. Scratch of one P x, but of x
-///          along the first transformed axis; of all coils nothing is held. Products are rounded
-///          before they are added, in the order of the coils
+///          along the first transformed axis; from 128 KiB to 4 MiB one for each thread. Products
+///          are rounded before they are added, in the order of the coils
 class SenseNormal final : public Declared<SenseNormal>, public HasLibraryMemory {
  public:
   using Parameters = WeightedFftParameters;

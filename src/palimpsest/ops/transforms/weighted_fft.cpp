@@ -142,7 +142,7 @@ void WeightedFft::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   if (element_count(x.extents) == 0) return;
   execute(fft_plan(spec_of(parameters_, in_place_, layout_of(x), layout_of(weights), out.strides)),
-          x.data, out.data, {.weights = weights.data, .workspace = context.scratch().data()});
+          x.data, out.data, {.weights = weights.data, .workspace = context.scratch()});
 }
 
 void register_ops_of_weighted_fft() { register_type<WeightedFft>(); }
