@@ -15,49 +15,42 @@ Variable normal_of(const WeightedFftParameters& parameters, Vars inputs) {
 }  // namespace
 
 std::vector<OpSample> sense_normal_samples() {
+  constexpr auto kRoot = FftScale::root;
   struct Case {
     const char* name;
     Extents x, maps, w;
-    Axes axes;
-    bool centered = false, forward = true;
-    FftScale there = FftScale::root, back = FftScale::root;
-    Extents zeros = {};
+    WeightedFftParameters parameters;
   };
   std::vector<OpSample> result;
   for (const Case& c :
-       {Case{"mask", {4, 5}, {3, 4, 5}, {1, 4, 5}, {1, 2}, true},
-        Case{"weights of each coil", {4, 3}, {2, 4, 3}, {2, 4, 3}, {1, 2}},
+       {Case{"mask", {4, 5}, {3, 4, 5}, {1, 4, 5}, {{{1, 2}, true, kRoot, true}, kRoot}},
+        Case{"weights of each coil",
+             {4, 3},
+             {2, 4, 3},
+             {2, 4, 3},
+             {{{1, 2}, true, kRoot, false}, kRoot}},
         Case{"slices",
              {2, 3, 4},
              {2, 2, 3, 4},
              {1, 1, 3, 1},
-             {2, 3},
-             false,
-             false,
-             FftScale::inverse,
-             FftScale::one},
-        Case{"untransformed axis last", {3, 4, 2}, {1, 3, 4, 2}, {1, 3, 4, 1}, {1, 2}, true},
-        Case{"zeros",
-             {3, 4},
-             {2, 3, 4},
-             {1, 5, 8},
-             {1, 2},
-             true,
-             true,
-             FftScale::root,
-             FftScale::root,
-             {0, 2, 4}},
-        Case{"one element", {1, 1}, {2, 1, 1}, {1, 1, 1}, {1, 2}},
-        Case{"no elements", {0, 4}, {2, 0, 4}, {1, 1, 4}, {1, 2}}}) {
+             {{{2, 3}, false, FftScale::inverse, false}, FftScale::one}},
+        Case{"untransformed axis last",
+             {3, 4, 2},
+             {1, 3, 4, 2},
+             {1, 3, 4, 1},
+             {{{1, 2}, true, kRoot, true}, kRoot}},
+        Case{
+            "zeros", {3, 4}, {2, 3, 4}, {1, 5, 8}, {{{1, 2}, true, kRoot, true}, kRoot, {0, 2, 4}}},
+        Case{"one element", {1, 1}, {2, 1, 1}, {1, 1, 1}, {{{1, 2}, true, kRoot, false}, kRoot}},
+        Case{"no elements", {0, 4}, {2, 0, 4}, {1, 1, 4}, {{{1, 2}, true, kRoot, false}, kRoot}}}) {
     for (const DType dtype : {DType::complex64, DType::complex128}) {
       for (const DType of_weights : {dtype, real_of(dtype)}) {
-        const WeightedFftParameters parameters{
-            {c.axes, c.forward, c.there, c.centered}, c.back, c.zeros};
-        result.push_back({std::string(c.name) + " " + std::string(name_of(dtype)) + " " +
-                              std::string(name_of(of_weights)),
-                          {sample_values(c.x, dtype), sample_values(c.maps, dtype, 3),
-                           sample_values(c.w, of_weights, 2)},
-                          [parameters](Vars v) { return normal_of(parameters, v); }});
+        result.push_back(
+            {std::string(c.name) + " " + std::string(name_of(dtype)) + " " +
+                 std::string(name_of(of_weights)),
+             {sample_values(c.x, dtype), sample_values(c.maps, dtype, 3),
+              sample_values(c.w, of_weights, 2)},
+             [parameters = c.parameters](Vars v) { return normal_of(parameters, v); }});
       }
     }
   }
@@ -86,7 +79,7 @@ std::vector<testing::Refusal> sense_normal_refusals() {
       refusal<ValueError>("[SenseNormal] axes: got (0, 1)", with(z, maps, mask, {0, 1})),
       refusal<DTypeError>("[SenseNormal] got complex64 (4, 3) and maps complex128",
                           with(z, {DType::complex128, {2, 4, 3}, {}}, mask)),
-      refusal<ShapeError>("weights: got float32 (1, 4, 5)",
+      refusal<ShapeError>("[SenseNormal] weights: got float32 (1, 4, 5)",
                           with(z, maps, {DType::float32, {1, 4, 5}, {}}))};
 }
 

@@ -379,6 +379,7 @@ class WeightedTransform final : public FftPlan::Impl {
     auto* const rooms = reinterpret_cast<Number*>(operands.workspace.data());
     const auto n_rooms =
         static_cast<index_t>(operands.workspace.size() / sizeof(Number)) / parts_.room;
+    assert(n_rooms > 0);
     const auto room = [&](index_t i) { return rooms + i * parts_.room; };
     const index_t count = parts_.blocks.count, summed = parts_.summed.extent;
     if (count == 1) {

@@ -40,16 +40,13 @@ Apply SenseNormal::make_node(std::span<const Variable> inputs) const {
     throw DTypeError("[SenseNormal] got " + x.str() + " and maps " + maps.str() +
                      ", expected one complex dtype. Try astype");
   }
-  // Weights and zeros are those of a WeightedFft.
-  const Variable product = make_input(maps), weighed[] = {product, inputs[2]};
-  std::make_shared<const WeightedFft>(parameters_)->make_node(weighed);
+  check_weights(parameters_, maps, inputs[2].type(), name());
   return node(inputs, {x});
 }
 
-std::vector<Extents> SenseNormal::infer_shapes(const Apply& apply, ExtentsSpan inputs) const {
+std::vector<Extents> SenseNormal::infer_shapes(const Apply&, ExtentsSpan inputs) const {
   check_maps(inputs[0], inputs[1]);
-  const Extents weighed[] = {inputs[1], inputs[2]};
-  WeightedFft(parameters_).infer_shapes(apply, weighed);
+  check_weights(parameters_, inputs[1], inputs[2], name());
   return {inputs[0]};
 }
 

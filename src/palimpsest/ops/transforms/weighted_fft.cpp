@@ -60,31 +60,41 @@ bool WeightedFft::takes(const TensorType& spectrum, const TensorType& weights) {
   return true;
 }
 
+void check_weights(const WeightedFftParameters& parameters, const TensorType& x,
+                   const TensorType& w, const std::string& who) {
+  const Axes axes = normalize_axes(parameters.there.axes, x.rank(), who);
+  check_zeros(parameters.zeros, axes, x.rank(), who);
+  const TensorType spectrum{x.dtype, extents_of_spectrum(parameters, x.shape), x.device};
+  if (WeightedFft::takes(spectrum, w)) return;
+  throw ShapeError("[" + who + "] weights: got " + w.str() + ", expected real or complex " +
+                   "ones of the precision and rank of " + spectrum.str() +
+                   ", with its known extents or one element along each axis. Try specify_shape");
+}
+
+void check_weights(const WeightedFftParameters& parameters, std::span<const index_t> x,
+                   std::span<const index_t> w, const std::string& who) {
+  const Extents spectrum = extents_of_spectrum(parameters, x);
+  for (std::size_t k = 0; k < spectrum.size(); ++k) {
+    if (w[k] == 1 || w[k] == spectrum[k]) continue;
+    throw ShapeError("[" + who + "] weights: got " + to_string(w) + " for " + to_string(spectrum) +
+                     ", expected the same extents or 1");
+  }
+}
+
 Apply WeightedFft::make_node(std::span<const Variable> inputs) const {
   expect_inputs(inputs, 2, name());
-  const TensorType &x = inputs[0].type(), &w = inputs[1].type();
-  const Axes axes = normalize_axes(parameters_.there.axes, x.rank(), name());
+  const TensorType& x = inputs[0].type();
+  normalize_axes(parameters_.there.axes, x.rank(), name());
   if (!is_complex(x.dtype)) {
     throw DTypeError("[" + name() + "] got " + x.str() + ", expected a complex array. Try astype");
   }
-  check_zeros(parameters_.zeros, axes, x.rank(), name());
-  const TensorType spectrum{x.dtype, extents_of_spectrum(parameters_, x.shape), x.device};
-  if (!takes(spectrum, w)) {
-    throw ShapeError("[" + name() + "] weights: got " + w.str() + ", expected real or complex " +
-                     "ones of the precision and rank of " + spectrum.str() +
-                     ", with its known extents or one element along each axis. Try specify_shape");
-  }
+  check_weights(parameters_, x, inputs[1].type(), name());
   if (in_place_) expect_own_elements(inputs[0], name());
   return node(inputs, {x});
 }
 
 std::vector<Extents> WeightedFft::infer_shapes(const Apply&, ExtentsSpan inputs) const {
-  const Extents spectrum = extents_of_spectrum(parameters_, inputs[0]);
-  for (std::size_t k = 0; k < spectrum.size(); ++k) {
-    if (inputs[1][k] == 1 || inputs[1][k] == spectrum[k]) continue;
-    throw ShapeError("[" + name() + "] weights: got " + to_string(inputs[1]) + " for " +
-                     to_string(spectrum) + ", expected the same extents or 1");
-  }
+  check_weights(parameters_, inputs[0], inputs[1], name());
   return {inputs[0]};
 }
 

@@ -18,6 +18,13 @@ void read(ParameterText& text, WeightedFftParameters& value);
 /// The transform of arrays of these layouts there and back, with weights.
 FftSpec spec_of(const WeightedFftParameters& parameters, bool in_place, const Layout& x,
                 const Layout& weights, std::span<const index_t> out_strides);
+/// Errors   ShapeError, ValueError naming `who`: weights that do not fit the spectrum of x, zeros
+///          that are negative or along an axis that is not transformed
+void check_weights(const WeightedFftParameters& parameters, const TensorType& x,
+                   const TensorType& w, const std::string& who);
+/// The same for extents at run time.
+void check_weights(const WeightedFftParameters& parameters, std::span<const index_t> x,
+                   std::span<const index_t> w, const std::string& who);
 /// How the elements of an input lie.
 Layout layout_of(const ConstView& view);
 
