@@ -7,6 +7,7 @@
 
 #include "kernels/fft_reference.hpp"
 #include "kernels/targets.hpp"
+#include "palimpsest/kernels/fft/panel_weights.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -296,30 +297,41 @@ TEST(WeightedFft, FactorsOfLongerLines) {
   }
 }
 
-// Large arrays: two transforms of the same library are the reference.
-void expect_like_two_transforms(Random& random, const Extents& extents, Axes axes, bool centered) {
-  Array x(DType::complex64, extents), y(DType::complex64, extents);
+struct LargeCase {
+  Extents extents, spectrum;
+  Axes axes;
+};
+
+// Two transforms of the same library, of the array among zeros, are the reference.
+FftSpec expect_like_two_transforms(Random& random, const LargeCase& c, bool centered) {
+  Array x(DType::complex64, c.extents), y(DType::complex64, c.extents);
+  Array padded(DType::complex64, c.spectrum);
   x.fill_normal(random);
-  const Array weights = weights_for(random, extents, x.dtype(), centered, centered);
-  FftSpec spec = spec_for(x, y, std::move(axes));
-  spec.centered = centered;
-  execute(fft_plan(spec), x.address(0), y.address(0));
-  multiply(y, weights);
-  FftSpec back = spec;
+  const Array weights = weights_for(random, c.spectrum, x.dtype(), centered, centered);
+  const Array wide = resized(x, c.spectrum);
+  for (index_t i = 0; i < wide.count(); ++i) padded.set_value(i, wide.value(i));
+  FftSpec there = spec_for(padded, padded, c.axes);
+  there.centered = centered;
+  there.in_place = true;
+  execute(fft_plan(there), padded.address(0), padded.address(0));
+  multiply(padded, weights);
+  FftSpec back = there;
   back.forward = false;
-  back.in_place = true;
-  for (const index_t axis : spec.axes) {
-    back.scale /= static_cast<double>(extents[static_cast<std::size_t>(axis)]);
+  for (const index_t axis : c.axes) {
+    back.scale /= static_cast<double>(c.spectrum[static_cast<std::size_t>(axis)]);
   }
-  execute(fft_plan(back), y.address(0), y.address(0));
-  const auto expected = values_of(y);
+  execute(fft_plan(back), padded.address(0), padded.address(0));
+  FftSpec spec = spec_for(x, y, c.axes);
+  spec.centered = centered;
   spec.scale = back.scale;
   spec.weights = described(weights);
+  if (c.extents != c.spectrum) spec.weights->extents = c.spectrum;
   expect_same_on_threads([&] {
-    execute(fft_plan(spec), x.address(0), y.address(0), {.weights = weights.address(0)});
+    execute_weighed(spec, x, y, weights);
     return elements(y);
   });
-  expect_close(y, expected, describe(spec));
+  expect_close(y, values_of(resized(padded, c.extents)), describe(spec));
+  return spec;
 }
 
 TEST(WeightedFft, LargeArraysAgreeWithTwoTransforms) {
@@ -330,68 +342,36 @@ TEST(WeightedFft, LargeArraysAgreeWithTwoTransforms) {
                                       {{70, 5, 128}, {0, 2}},
                                       {{128, 128, 6}, {0, 1}}}) {
     for (const bool centered : {false, true}) {
-      expect_like_two_transforms(random, extents, axes, centered);
+      expect_like_two_transforms(random, {extents, extents, axes}, centered);
     }
   }
 }
 
-// The padded array through two transforms of the same library is the reference.
 TEST(WeightedFft, ZerosBehindLargeArrays) {
   Random random(98);
-  struct Case {
-    Extents extents, spectrum;
-    Axes axes;
+  const auto workspace = [&](const LargeCase& c) {
+    std::size_t bytes = 0;
+    for (const bool centered : {false, true}) {
+      bytes = fft_workspace_bytes(expect_like_two_transforms(random, c, centered));
+    }
+    return bytes;
   };
-  for (const auto& [extents, spectrum, axes] :
-       {Case{{3, 100, 80}, {3, 200, 160}, {1, 2}},
-        Case{{2, 40, 48, 32}, {2, 80, 96, 64}, {1, 2, 3}},
-        Case{{12, 20, 24, 16}, {24, 40, 48, 32}, {0, 1, 2, 3}}, Case{{100000}, {200000}, {0}},
-        Case{{300, 3, 150}, {320, 3, 300}, {0, 2}}}) {
-    Array x(DType::complex64, extents), y(DType::complex64, extents);
-    x.fill_normal(random);
-    const Array weights = weights_for(random, spectrum, x.dtype(), false, true);
-    FftSpec spec = spec_for(x, y, axes);
-    spec.centered = true;
-    spec.scale = 1 / static_cast<double>(weights.count());
-    spec.weights = described(weights);
-    spec.weights->extents = spectrum;
-    Array padded(DType::complex64, spectrum);
-    const Array wide = resized(x, spectrum);
-    for (index_t i = 0; i < wide.count(); ++i) padded.set_value(i, wide.value(i));
-    FftSpec whole = spec_for(padded, padded, axes);
-    whole.centered = true;
-    whole.in_place = true;
-    execute(fft_plan(whole), padded.address(0), padded.address(0));
-    multiply(padded, weights);
-    whole.forward = false;
-    whole.scale = spec.scale;
-    execute(fft_plan(whole), padded.address(0), padded.address(0));
-    const auto expected = values_of(resized(padded, extents));
-    expect_same_on_threads([&] {
-      execute_weighed(spec, x, y, weights);
-      return elements(y);
-    });
-    expect_close(y, expected, describe(spec));
-    if (extents.size() == 3 && extents[0] == 3) {  // blocks side by side, with a room each
-      EXPECT_EQ(fft_workspace_bytes(spec), 3 * 100 * 160 * 8u);
-    }
-    if (extents.size() == 4 && extents[0] == 2) {  // blocks that take turns
-      EXPECT_EQ(fft_workspace_bytes(spec), 40 * 96 * 64 * 8u);
-    }
-  }
+  EXPECT_EQ(workspace({{3, 100, 80}, {3, 200, 160}, {1, 2}}), 3 * 100 * 160 * 8u)
+      << "blocks side by side, with a room each";
+  EXPECT_EQ(workspace({{2, 40, 48, 32}, {2, 80, 96, 64}, {1, 2, 3}}), 40 * 96 * 64 * 8u)
+      << "blocks that take turns";
+  EXPECT_EQ(workspace({{12, 20, 24, 16}, {24, 40, 48, 32}, {0, 1, 2, 3}}), 12 * 40 * 48 * 32 * 8u);
+  EXPECT_EQ(workspace({{100000}, {200000}, {0}}), 0u) << "lines alone need none";
+  EXPECT_EQ(workspace({{300, 3, 150}, {320, 3, 300}, {0, 2}}), 300 * 3 * 300 * 8u);
 }
 
 TEST(WeightedFft, FactorsOfLargeArraysGiveTheBitsOfSingleSteps) {
   Random random(102);
-  struct Case {
-    Extents extents, spectrum;
-    Axes axes;
-  };
   for (const auto& [extents, spectrum, axes] :
-       {Case{{5, 280, 290}, {5, 280, 290}, {1, 2}},
-        Case{{2, 24, 20, 32}, {2, 48, 40, 64}, {1, 2, 3}},
-        Case{{2, 29, 100, 120}, {2, 29, 100, 120}, {2, 3}},  // slices, ten at a time
-        Case{{2, 40, 36, 130}, {2, 40, 36, 130}, {1, 2}}}) {
+       {LargeCase{{5, 280, 290}, {5, 280, 290}, {1, 2}},
+        LargeCase{{2, 24, 20, 32}, {2, 48, 40, 64}, {1, 2, 3}},
+        LargeCase{{2, 29, 100, 120}, {2, 29, 100, 120}, {2, 3}},  // slices, ten at a time
+        LargeCase{{2, 40, 36, 130}, {2, 40, 36, 130}, {1, 2}}}) {
     Array x(DType::complex64, Extents(extents.begin() + 1, extents.end()));
     Array y(x.dtype(), x.extents()), factors(x.dtype(), extents), products(x.dtype(), extents);
     x.fill_normal(random);
@@ -488,6 +468,36 @@ TEST(WeightedFft, BitsAreTheSameOnEveryInstructionSet) {
       }
     }
   }
+}
+
+template <class T>
+void expect_conjugate_products_everywhere(Random& random, DType dtype) {
+  for (const index_t n : {1, 2, 3, 7, 8, 9, 31, 64}) {
+    Array from(dtype, {n}), factors(dtype, {n}), before(dtype, {n});
+    for (Array* array : {&from, &factors, &before}) array->fill_normal(random);
+    for (const bool adds : {false, true}) {
+      const auto on = [&](std::int64_t target) {
+        const TargetScope scope(target);
+        Array to = before;
+        const auto reals = [](const Array& a) {
+          return static_cast<const T*>(static_cast<const void*>(a.address(0)));
+        };
+        multiply(ConjugateProduct<T>{reals(from), reals(factors),
+                                     static_cast<T*>(static_cast<void*>(to.address(0))), n, adds});
+        return elements(to);
+      };
+      const auto plain = on(0);
+      for (const std::int64_t target : vector_targets()) {
+        EXPECT_EQ(on(target), plain) << n << " numbers, target " << target;
+      }
+    }
+  }
+}
+
+TEST(WeightedFft, ConjugateProductsHaveTheSameBitsOnEveryInstructionSet) {
+  Random random(104);
+  expect_conjugate_products_everywhere<float>(random, DType::complex64);
+  expect_conjugate_products_everywhere<double>(random, DType::complex128);
 }
 
 }  // namespace
