@@ -20,13 +20,21 @@ endif()
 get_property(palimpsest_modules GLOBAL PROPERTY palimpsest_modules)
 install(TARGETS ${palimpsest_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The command finds its library relative to itself, in any installation folder.
+# The command finds its library relative to itself, in any installation folder and in the build folder.
 if(TARGET palimpsest_command)
   file(RELATIVE_PATH lib_from_bin
     ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(palimpsest_command PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
+  set_target_properties(palimpsest_command PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin};$ORIGIN")
   install(TARGETS palimpsest_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+
+# Otherwise CMake appends an empty folder to the search path of what it installs later. The loader takes it
+# for the current folder: libraries there would run in our programs.
+foreach(target palimpsest palimpsest_command palimpsest_python ${palimpsest_modules})
+  if(TARGET ${target})
+    set_property(TARGET ${target} PROPERTY BUILD_WITH_INSTALL_RPATH ON)
+  endif()
+endforeach()
 
 install(EXPORT palimpsest_targets FILE palimpsestTargets.cmake NAMESPACE palimpsest::
   DESTINATION ${palimpsest_package_dir})

@@ -557,7 +557,7 @@ function(palimpsest_shared_options)
   # Symbols of statically linked libraries stay hidden. The library stays loaded after dlclose(),
   # since threads and exit handlers may still call it.
   target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete
-    LINKER:--as-needed LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
+    LINKER:-Bsymbolic-functions LINKER:--as-needed LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
   # Modules are beside the library, in any installation folder.
   set_target_properties(palimpsest PROPERTIES
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/palimpsest.map INSTALL_RPATH $ORIGIN

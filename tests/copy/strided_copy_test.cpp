@@ -157,6 +157,33 @@ TEST(StridedCopy, ConvertsComplexAndBool) {
   EXPECT_EQ(converted<std::int32_t>(true), 1);
 }
 
+// Rows of all lengths: vectors and what is left over.
+template <class T>
+void check_rows_of_truth() {
+  using Number = std::complex<T>;
+  constexpr T kNaN = std::numeric_limits<T>::quiet_NaN(),
+              kTiny = std::numeric_limits<T>::denorm_min();
+  const std::vector<Number> values{{0, 0},     {1, 0},      {0, 1},    {-T{0}, T{0}}, {0, -T{0}},
+                                   {kTiny, 0}, {0, -kTiny}, {kNaN, 0}, {0, kNaN},     {2, -3}};
+  for (index_t n = 0; n <= 70; ++n) {
+    std::vector<Number> x;
+    for (index_t i = 0; i < n; ++i) x.push_back(values[static_cast<std::size_t>(i * 7 % 10)]);
+    std::vector<unsigned char> y(static_cast<std::size_t>(n) + 1, 7);
+    const index_t step = 1;
+    strided_copy({x.data(), dtype_of<Number>, {&n, 1}, {&step, 1}},
+                 {y.data(), DType::bool_, {&n, 1}, {&step, 1}});
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(y[i], x[i] == Number{} ? 0 : 1) << i << " of " << n << ": " << x[i];
+    }
+    EXPECT_EQ(y.back(), 7);
+  }
+}
+
+TEST(StridedCopy, AComplexNumberIsTrueUnlessBothPartsAreZero) {
+  check_rows_of_truth<float>();
+  check_rows_of_truth<double>();
+}
+
 TEST(StridedCopy, TakesAnyByteButZeroAsTrue) {
   const unsigned char two = 2;
   std::int32_t result = -1;

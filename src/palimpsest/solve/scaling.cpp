@@ -49,6 +49,13 @@ double largest_part(const Tensor& x) {
   return reduce_all<double>(parts.view_of(), ReduceOp::max, ScalarOp::abs, parts.dtype());
 }
 
+double largest_part(std::span<const std::complex<float>> x) {
+  if (x.empty()) return 0;
+  const index_t parts = 2 * static_cast<index_t>(x.size()), step = 1;
+  const ConstView view{x.data(), DType::float32, {&parts, 1}, {&step, 1}};
+  return reduce_all<float>(view, ReduceOp::max, ScalarOp::abs, view.dtype);
+}
+
 double safe_norm(const Tensor& x, double largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return largest;
   const int exponent = std::abs(std::ilogb(largest)) > kExponentOfSquares ? std::ilogb(largest) : 0;

@@ -2,7 +2,8 @@
 // Internal.
 #pragma once
 
-#include <optional>
+#include <complex>
+#include <span>
 
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -15,6 +16,7 @@ namespace palimpsest {
 ///
 /// DTypes   float32, float64, complex64, complex128; any strides
 double largest_part(const Tensor& x);
+double largest_part(std::span<const std::complex<float>> x);
 
 /// |x|, Euclidean, without overflow or underflow on the way. `largest`: its largest part.
 double safe_norm(const Tensor& x, double largest);

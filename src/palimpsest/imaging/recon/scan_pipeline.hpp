@@ -189,7 +189,7 @@ struct ScanReconstruction::Impl {
   Tensor group_of_maps;                   // (item, coil, ..) of a file
   Tensor samples;                         // along a trajectory, of the slice
   Tensor calibration;                     // k-space of separate calibration lines, (item, coil, ..)
-  std::vector<double> largest;            // |k-space|^2 of every item
+  std::vector<double> largest;            // real or imaginary part of every item
   std::optional<double> scale;            // of this slice
   Progress progress;
   index_t solves_done = 0, samples_slice = -1, maps_slice = 0;

@@ -72,9 +72,7 @@ Tensor ScanReconstruction::Impl::arranged(const Tensor& grid, index_t n_frames, 
       .take(grid, place(), ledger,
             [&](index_t x, const Sample* column, index_t n) {
               double& most = largest[static_cast<std::size_t>(x)];
-              const index_t step = 1;
-              const ConstView values{column, DType::complex64, {&n, 1}, {&step, 1}};
-              most = std::max(most, largest_square(values));
+              most = std::max(most, largest_part({column, static_cast<std::size_t>(n)}));
             })
       .view(shape);
 }
@@ -194,20 +192,19 @@ void ScanReconstruction::Impl::take_mean(index_t slice) {
 // rounded.
 void ScanReconstruction::Impl::check_range(const Tensor& kspace) {
   constexpr double kSmallest = 1e-30, kLargest = 1e30;
-  double square = 0;
+  double most = 0;
   const bool is_known = kspace.shape(0) > 1;  // noted when the planes were made
-  for (const double of_item : largest) square = std::max(square, of_item);
+  for (const double of_item : largest) most = std::max(most, of_item);
   for (index_t c = 0; !is_known && c < kspace.shape(1); ++c) {
     const Tensor coil = kspace.select(0, 0).select(0, c);
-    square = std::max(square, largest_square(coil.view_of()));
+    most = std::max(most, largest_part(coil));
     release_pages(coil);
   }
-  const double most = std::sqrt(square);
   if (most >= kSmallest && most <= kLargest) return;
-  throw ValueError(fmt::format(
-      "[{}] k-space is out of the range of single precision: its largest magnitude is {:g}, "
-      "expected {:g} to {:g}. Try to scale it",
-      options.kspace, most, kSmallest, kLargest));
+  throw ValueError(
+      fmt::format("[{}] k-space is out of the range of single precision: its largest part is {:g}, "
+                  "expected {:g} to {:g}. Try to scale it",
+                  options.kspace, most, kSmallest, kLargest));
 }
 
 void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
@@ -308,7 +305,7 @@ void ScanReconstruction::Impl::estimate_all_maps(const Tensor& kspace) {
   ScratchArray found = place().array(shape);
   const double most = *std::max_element(largest.begin(), largest.end());
   for (index_t i = 0; i < layout.n_items(); ++i) {
-    if (largest[static_cast<std::size_t>(i)] <= kEmptyPlane * kEmptyPlane * most) continue;
+    if (largest[static_cast<std::size_t>(i)] <= kEmptyPlane * most) continue;
     const Tensor item = estimated_maps(kspace.select(0, i)).contiguous();
     found.write(i * one, item.raw_data(), one);
     release_pages(item);
@@ -357,7 +354,7 @@ void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, ind
 // -- images --------------------------------------------------------------------------------------
 
 void ScanReconstruction::Impl::check_image(const Tensor& image) const {
-  if (largest_square(image.view_of()) != 0) return;
+  if (largest_part(image) != 0) return;
   if (!are_quadratic(options.regularizers)) {
     throw ValueError(
         "[--reg] the image is 0 everywhere: weights are too large for it, a ball holds all of "
@@ -495,7 +492,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     if (!has_part_of_coils()) is_cancelled |= options.cancel && options.cancel->is_cancelled();
     if (is_cancelled) result.status = Status::cancelled;
     if (is_cancelled || is_timed_out) return;
-    if (n > 1 && largest[static_cast<std::size_t>(item)] <= kEmptyPlane * kEmptyPlane * most) {
+    if (n > 1 && largest[static_cast<std::size_t>(item)] <= kEmptyPlane * most) {
       continue;
     }
     if (!owns_any(first + item, 1)) continue;

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/value_checks.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "palimpsest/kernels/reduce/reduce_all.hpp"
 
 namespace palimpsest {
-
-double largest_square(const ConstView& x) {
-  if (std::count(x.extents.begin(), x.extents.end(), 0) > 0) return 0;
-  return reduce_all<double>(x, ReduceOp::max, ScalarOp::abs2, DType::complex128);
-}
 
 void add_nonzero(const ConstView& x, Tensor& found) {
   ElementwiseProgram program;

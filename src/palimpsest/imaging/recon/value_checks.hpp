@@ -14,11 +14,6 @@ namespace palimpsest {
 /// DTypes   float32, float64, complex64, complex128
 inline bool all_finite(const Tensor& x) { return std::isfinite(largest_part(x)); }
 
-/// The largest |v|^2, in double precision; NaN where there is one; 0 without values.
-///
-/// DTypes   complex64, complex128
-double largest_square(const ConstView& x);
-
 /// found |= x != 0.
 ///
 /// Shapes   those of x and found are the same
