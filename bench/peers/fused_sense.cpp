@@ -2,7 +2,8 @@
 // CG-SENSE beside a loop that is fused by hand: for one coil after the other multiply by its map,
 // transform with FFTW, apply the mask, transform back, and add the product with the conjugate map.
 //
-//   peer_fused_sense both SIDE COILS [PLANES=1] [THREADS=1]    times of both by turns
+//   peer_fused_sense both SIDE COILS [PLANES=1] [THREADS=1]    times of both by turns, and of the
+//       transforms of an iteration alone
 //   peer_fused_sense ours|fused SIDE COILS [PLANES] [THREADS]  one of them, for its peak of memory
 //   peer_fused_sense files KSPACE.npy MAPS.npy IMAGE.npy ITERATIONS [THREADS]  the loop, from
 //       files; plans of FFTW are measured once and kept in fused_sense.wisdom
@@ -123,6 +124,17 @@ class FusedLoop {
       rr = next;
     }
     return result;
+  }
+
+  // The transforms of an iteration, of one buffer for each thread, and nothing else.
+  void only_transform() {
+    const auto part = [&](int t) {
+      for (index_t c = t; c < coils_; c += threads_) {
+        transform(forward_, buffers_[static_cast<std::size_t>(t)].get());
+        transform(backward_, buffers_[static_cast<std::size_t>(t)].get());
+      }
+    };
+    threads_ == 1 ? part(0) : tbb::parallel_for(0, threads_, part, tbb::static_partitioner());
   }
 
  private:
@@ -248,12 +260,16 @@ int compare(const std::string& who, index_t side, index_t coils, index_t planes,
   }
   std::printf("relative difference of the images %.1e\n", difference(ours(5), loop.solve(5)));
   Times mine, theirs;
+  std::vector<double> transforms;
   for (int round = 0; round < kRounds; ++round) {
+    loop.only_transform();
+    transforms.push_back(seconds_of([&] { loop.only_transform(); }));
     mine.add(ours);
     theirs.add([&](int iterations) { loop.solve(iterations); });
   }
   std::printf("iteration: ours %.3f ms, fused %.3f ms, ratio %.2f\n", median(mine.iteration) * 1e3,
               median(theirs.iteration) * 1e3, median(mine.iteration) / median(theirs.iteration));
+  std::printf("transforms alone: %.3f ms\n", median(transforms) * 1e3);
   std::printf("12 iterations: ours %.1f ms, fused %.1f ms, ratio %.2f\n", median(mine.solve) * 1e3,
               median(theirs.solve) * 1e3, median(mine.solve) / median(theirs.solve));
   return 0;

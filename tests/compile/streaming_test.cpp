@@ -10,6 +10,7 @@
 
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/resident_file.hpp"
 
 namespace palimpsest {
 namespace {
@@ -25,14 +26,6 @@ TEST(StreamedBytes, AreThoseThatOneStepReadsOfArguments) {
   EXPECT_EQ(streamed(ops::roll(ops::flip(x, {0, 1}), 1, 0)), 4096);
   EXPECT_EQ(streamed(ops::roll(x(slice(8, 16), all), 1, 0)), 2048);
   EXPECT_EQ(streamed(ops::roll(x, 1, 0), false), 0);
-}
-
-// Resident bytes of files and shared memory of this process.
-index_t resident_file_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  index_t size = 0, resident = 0, shared = 0;
-  statm >> size >> resident >> shared;
-  return shared * static_cast<index_t>(sysconf(_SC_PAGESIZE));
 }
 
 TEST(Streaming, WithABudgetWhatAStepReadOfAFileLeavesMemory) {
@@ -56,10 +49,11 @@ TEST(Streaming, WithABudgetWhatAStepReadOfAFileLeavesMemory) {
     const Function of_argument = function({x}, ops::sum(x), options),
                    of_container = function({}, ops::sum(s.var()), options);
     const Tensor argument = mapped();
-    const auto kept_by = [](auto&& call) {
-      const index_t before = resident_file_bytes();
+    const auto kept_by = [&](auto&& call) {
+      const auto resident = [&] { return static_cast<index_t>(testing::resident_bytes_of(path)); };
+      const index_t before = resident();
       call();
-      return resident_file_bytes() - before;
+      return resident() - before;
     };
     const index_t argument_bytes =
         kept_by([&] { EXPECT_EQ(of_argument(argument)[0].item<double>(), 0.0); });

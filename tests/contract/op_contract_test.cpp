@@ -2,6 +2,7 @@
 // The laws that every op of the registry obeys, on its samples. Guard zones and unchanged inputs
 // are checked by run_op in every one of them.
 #include <gtest/gtest.h>
+#include <tbb/task_arena.h>
 
 #include <map>
 #include <set>
@@ -237,10 +238,12 @@ TEST(OpContract, RunningAllocatesNothing) {
                        {scratch.data() + (64 - address % 64) % 64, scratch.size() - 64});
     // The first run makes plans. Another thread takes scratch when it first gets work, maybe later.
     const ConfigScope alone({.threads = 1});
-    op.run(context);
-    const testing::NewCounter counter;
-    op.run(context);
-    EXPECT_EQ(counter.count(), 0U);
+    tbb::task_arena(1).execute([&] {
+      op.run(context);
+      const testing::NewCounter counter;
+      op.run(context);
+      EXPECT_EQ(counter.count(), 0U);
+    });
   });
 }
 

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <tuple>
 
 #include "distributed/counted_messages.hpp"
@@ -40,7 +39,6 @@ TEST(TeamPlan, OfCgSenseOn1024RanksFollowsTheFormula) {
   const NamedLinop A = large_sense();
   const Team team = Team::pretend({{"coil", 32}, {"z", 32}});
   const Placement placement{{"C", "coil"}, {"Nz", "z"}};
-  const auto start = std::chrono::steady_clock::now();
   const CgOptions options{.max_iterations = 10};
   const TeamPlan plan = plan_on_team(team, [&](const Team& seen) {
     const NamedLinop N = distribute(A, seen, placement).N();
@@ -51,7 +49,6 @@ TEST(TeamPlan, OfCgSenseOn1024RanksFollowsTheFormula) {
                     .parameter_bytes = n * n * n / 32 * coils / 32 * item,
                     .traffic = traffic_of(solve.step)};
   });
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   ASSERT_EQ(plan.ranks.size(), 1024u);
   const index_t part = n * n * n / 32 * item;  // of an image
   for (const RankPlan& rank : plan.ranks) {
@@ -65,8 +62,6 @@ TEST(TeamPlan, OfCgSenseOn1024RanksFollowsTheFormula) {
     EXPECT_LE(rank.peak_bytes, 8 * part);
   }
   EXPECT_EQ(plan.largest().peak_bytes, plan.smallest().peak_bytes);
-  RecordProperty("seconds", std::to_string(passed.count()));
-  EXPECT_LT(passed.count(), 120);
 }
 
 TEST(TeamPlan, OfATransformOn1024RanksFollowsTheFormula) {

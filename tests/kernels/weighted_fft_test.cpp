@@ -358,9 +358,16 @@ TEST(WeightedFft, ZerosBehindLargeArrays) {
   };
   EXPECT_EQ(workspace({{3, 100, 80}, {3, 200, 160}, {1, 2}}), 3 * 100 * 160 * 8u)
       << "blocks side by side, with a room each";
-  EXPECT_EQ(workspace({{2, 40, 48, 32}, {2, 80, 96, 64}, {1, 2, 3}}), 40 * 96 * 64 * 8u)
-      << "blocks that take turns";
-  EXPECT_EQ(workspace({{12, 20, 24, 16}, {24, 40, 48, 32}, {0, 1, 2, 3}}), 12 * 40 * 48 * 32 * 8u);
+  EXPECT_EQ(workspace({{2, 40, 48, 32}, {2, 80, 96, 64}, {1, 2, 3}}),
+            (80 * 48 * 32 + 5 * 48 * 64) * 8u)
+      << "blocks that take turns, in slices along the first axis";
+  EXPECT_EQ(workspace({{12, 20, 24, 16}, {24, 40, 48, 32}, {0, 1, 2, 3}}),
+            (24 * 20 * 24 * 16 + 40 * 24 * 16 + 2 * 24 * 32) * 8u)
+      << "slices of slices";
+  EXPECT_EQ(workspace({{2, 60, 48, 32}, {2, 90, 50, 32}, {1, 2, 3}}), 60 * 50 * 32 * 8u)
+      << "slices would be larger";
+  EXPECT_EQ(workspace({{2, 60, 48, 32}, {2, 61, 50, 32}, {1, 2, 3}}), 61 * 48 * 32 * 8u)
+      << "slices whose lines need no room";
   EXPECT_EQ(workspace({{100000}, {200000}, {0}}), 0u) << "lines alone need none";
   EXPECT_EQ(workspace({{300, 3, 150}, {320, 3, 300}, {0, 2}}), 300 * 3 * 300 * 8u);
 }

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
 
 #include "palimpsest/memory/storage.hpp"
+#include "support/resident_file.hpp"
 
 namespace palimpsest {
 namespace {
@@ -34,18 +34,7 @@ class FilePages : public ::testing::Test {
   }
   ~FilePages() override { std::filesystem::remove(path_); }
 
-  // Bytes of the file in the memory of this process. Other files, code among them, do not count.
-  std::size_t resident_bytes() const {
-    std::ifstream smaps("/proc/self/smaps");
-    std::size_t kilobytes = 0;
-    bool is_ours = false;
-    for (std::string line; std::getline(smaps, line);) {
-      const std::string_view key = std::string_view(line).substr(0, line.find(' '));
-      if (!key.ends_with(':')) is_ours = line.ends_with(path_);
-      if (is_ours && key == "Rss:") kilobytes += std::stoul(line.substr(key.size()));
-    }
-    return kilobytes * 1024;
-  }
+  std::size_t resident_bytes() const { return testing::resident_bytes_of(path_); }
 
   std::string path_;
 };

@@ -106,9 +106,11 @@ struct FftOperands {
 ///          disjoint. In place: `in` and `out` are equal
 /// Cost     O(N log N); one pass over memory per axis, including centering and scale. With weights
 ///          two, but one along the axis with the largest stride: its lines go there and back while
-///          they are in cache. An image in a spectrum of twice its extents takes 3/4 of the
-///          transforms in 2-D, 7/12 in 3-D. 256 KiB of stack per thread. Lines run on oneTBB
-///          threads; the result depends neither on their number nor on strides or alignment
+///          they are in cache. Where zeros make it smaller, the spectrum along the first axis is
+///          kept instead, and its slices go there and back. An image in a spectrum of twice its
+///          extents takes 3/4 of the transforms in 2-D, 7/12 in 3-D. 256 KiB of stack per thread.
+///          Lines run on oneTBB threads; the result depends neither on their number nor on strides
+///          or alignment
 /// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
 void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands = {});
 

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/kernels/fft/array_transform.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+// With e(t) = exp(-+ 2 pi i t / N), (k-c)(j-c) = kj - cj - ck + c^2. So a transform centered at
+// element c multiplies by e(-cj) before the plain transform, and by e(c^2 - ck) after it. For even
+// N and c = N/2 these are signs: (-1)^j and (-1)^(k + N/2). The first pass brings the lines from
+// `in` to `out`, the others work in place; the last one applies the scale.
+//
+// If the array consists of blocks with separate transforms, each block goes through all its passes
+// while it is in cache. So do the slices of a large volume, before the pass that joins them.
+namespace palimpsest {
+namespace {
+
+// Slices smaller than this, or of arrays that fit the cache, get no passes of their own.
+constexpr index_t kSmallSlice = 16384, kCached = 524288;
+
+// Computes the phases of a centered transform, and the scale.
+template <class T>
+void make_phases(index_t n, bool centered, bool forward, double scale,
+                 typename LinePass<T>::Options& options) {
+  const index_t c = centered ? n / 2 : 0;
+  if (c == 0) {
+    if (scale != 1) options.after.real.assign(static_cast<std::size_t>(n), static_cast<T>(scale));
+    return;
+  }
+  for (index_t j = 0; j < n; ++j) {
+    if (n % 2 == 0) {
+      const T sign = j % 2 == 0 ? T{1} : T{-1};
+      options.before.real.push_back(sign);
+      options.after.real.push_back(static_cast<T>(c % 2 == 0 ? scale : -scale) * sign);
+    } else {
+      options.before.complex.emplace_back(root_of_unity(c * (n - j) % n, n, forward));
+      options.after.complex.emplace_back(scale * root_of_unity(c * (c + n - j) % n, n, forward));
+    }
+  }
+}
+
+bool is_longer(const FftSpec& s, std::size_t axis) {
+  return s.weights && !s.weights->extents.empty() && s.weights->extents[axis] > s.extents[axis];
+}
+bool is_padded(const FftSpec& s) {
+  for (std::size_t i = 0; i < s.extents.size(); ++i) {
+    if (is_longer(s, i)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<TransformAxis> transform_axes(const FftSpec& s) {
+  std::vector<TransformAxis> axes;
+  const bool is_sorted = !is_padded(s) && !s.factors;
+  for (std::size_t i = 0; i < s.extents.size(); ++i) {
+    if (s.extents[i] == 1 && is_sorted) continue;
+    TransformAxis axis{{s.extents[i], s.in_strides[i], s.out_strides[i]}, s.out_strides[i]};
+    if (is_longer(s, i)) axis.extent = s.weights->extents[i];
+    axis.is_transformed =
+        std::find(s.axes.begin(), s.axes.end(), static_cast<index_t>(i)) != s.axes.end();
+    if (s.weights) axis.weight_stride = s.weights->strides[i];
+    if (s.factors) axis.factor_stride = s.factors->strides[i];
+    if (axis.weight_stride != 0 && s.centered && axis.is_transformed) {
+      axis.weight_shift = axis.extent / 2;
+    }
+    axes.push_back(axis);
+  }
+  if (is_sorted) {
+    std::stable_sort(axes.begin(), axes.end(), [](const TransformAxis& a, const TransformAxis& b) {
+      return std::abs(a.out_stride) > std::abs(b.out_stride);
+    });
+  }
+  if (axes.empty()) axes.emplace_back();
+  return axes;
+}
+
+TransformBlocks::TransformBlocks(std::vector<TransformAxis>& from) {
+  const auto first = std::find_if(from.begin(), from.end(),
+                                  [](const TransformAxis& a) { return a.is_transformed; });
+  for (auto axis = from.begin(); axis != first; ++axis) {
+    axes.push_back(*axis);
+    count *= axis->extent;
+  }
+  from.erase(from.begin(), first);
+}
+
+TransformBlocks::Begin TransformBlocks::begin(index_t block) const {
+  Begin begin{block};
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const TransformAxis& axis = axes[i];
+    const index_t position = block % axis.extent;
+    block /= axis.extent;
+    begin.in += position * axis.in_stride;
+    begin.work += position * axis.work_stride;
+    begin.out += position * axis.out_stride;
+    begin.weights += axis.weights().at(position);
+    begin.factors += position * axis.factor_stride;
+  }
+  return begin;
+}
+
+template <class T>
+ArrayTransform<T>::ArrayTransform(const FftSpec& s, std::vector<TransformAxis> axes,
+                                  LineFactors factors)
+    : Impl(s), factors_(factors) {
+  if (element_count(s.extents) == 0) return;
+  const auto n_transformed = std::count_if(
+      axes.begin(), axes.end(), [](const TransformAxis& axis) { return axis.is_transformed; });
+  stage_ = make_stage(std::move(axes), static_cast<std::size_t>(n_transformed), true);
+}
+
+template <class T>
+std::size_t ArrayTransform<T>::bytes() const {
+  std::size_t total = 0;
+  for (const Stage* stage = stage_.get(); stage != nullptr; stage = stage->slices.get()) {
+    for (const auto& pass : stage->passes) total += pass->bytes();
+  }
+  return total;
+}
+
+// Makes the passes for axes of which n_transformed are transformed. `is_last`: applies the scale.
+template <class T>
+std::unique_ptr<const typename ArrayTransform<T>::Stage> ArrayTransform<T>::make_stage(
+    std::vector<TransformAxis> axes, std::size_t n_transformed, bool is_last) const {
+  auto stage = std::make_unique<Stage>();
+  if (n_transformed > 1) stage->blocks = TransformBlocks(axes);
+  index_t bytes = static_cast<index_t>(sizeof(std::complex<T>));
+  for (const TransformAxis& axis : axes) bytes *= axis.extent;
+  if (n_transformed > 2 && bytes > kCached && bytes / axes[0].extent >= kSmallSlice) {
+    std::vector<TransformAxis> inner = axes;
+    inner[0].is_transformed = false;
+    inner[0].extent = inner[0].given;
+    for (TransformAxis& axis : inner) axis.out_stride = axis.work_stride;
+    stage->slices = make_stage(std::move(inner), n_transformed - 1, false);
+    for (std::size_t i = 1; i < axes.size(); ++i) axes[i].is_transformed = false;
+    for (TransformAxis& axis : axes) axis.in_stride = axis.work_stride;
+    n_transformed = 1;
+  }
+  make_passes(axes, n_transformed, is_last, *stage);
+  return stage;
+}
+
+template <class T>
+void ArrayTransform<T>::make_passes(const std::vector<TransformAxis>& axes,
+                                    std::size_t n_transformed, bool is_last, Stage& stage) const {
+  // If none is transformed, the last axis is copied and scaled.
+  std::size_t left = std::max<std::size_t>(n_transformed, 1);
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (!axes[i].is_transformed && n_transformed > 0) continue;
+    if (left == 0) break;
+    --left;
+    const bool is_first = stage.passes.empty(), ends = left == 0;
+    const bool has_factors = factors_ == LineFactors::before       ? is_first && !stage.slices
+                             : factors_ == LineFactors::conjugated ? ends && is_last
+                                                                   : false;
+    // The axis in this pass. Axes behind it were transformed.
+    const auto side = [&](std::size_t k) -> PassAxis {
+      const TransformAxis& axis = axes[k];
+      const index_t lines = k > i ? axis.taken : axis.given;
+      return {k == i ? axis.extent : lines,
+              is_first ? axis.in_stride : axis.work_stride,
+              ends ? axis.out_stride : axis.work_stride,
+              has_factors ? axis.factor_stride : 0,
+              0,
+              axis.given,
+              axis.taken};
+    };
+    std::vector<PassAxis> others;
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      if (k != i) others.push_back(side(k));
+    }
+    stage.passes.push_back(make_pass(side(i), std::move(others), n_transformed > 0,
+                                     is_last && ends ? spec.scale : 1,
+                                     has_factors ? factors_ : LineFactors::none));
+  }
+}
+
+template <class T>
+std::unique_ptr<const ArrayPass<T>> ArrayTransform<T>::make_pass(const PassAxis& line,
+                                                                 std::vector<PassAxis> others,
+                                                                 bool transforms, double scale,
+                                                                 LineFactors factors) const {
+  if (transforms && factors == LineFactors::none && is_long_line<T>(line, spec.centered)) {
+    return std::make_unique<LongLine<T>>(
+        line, std::move(others),
+        typename LongLine<T>::Options{spec.forward, spec.centered, scale, spec.effort});
+  }
+  typename LinePass<T>::Options options;
+  options.transforms = transforms;
+  options.forward = spec.forward;
+  options.effort = spec.effort;
+  options.factors = factors;
+  make_phases<T>(line.extent, spec.centered && transforms, spec.forward, scale, options);
+  return std::make_unique<LinePass<T>>(line, std::move(others), std::move(options));
+}
+
+template <class T>
+void ArrayTransform<T>::run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* w,
+                                  std::complex<T>* y, const PassOperand& factors) {
+  stage.blocks.for_each(0, stage.blocks.count, [&](const TransformBlocks::Begin& begin) {
+    const std::complex<T>* from = x + begin.in;
+    std::complex<T>*const work = w + begin.work, *const to = y + begin.out;
+    const PassOperand of_block{
+        static_cast<const std::complex<T>*>(factors.elements) + begin.factors, factors.adds};
+    if (stage.slices != nullptr) {
+      run_stage(*stage.slices, from, work, work, of_block);
+      from = work;
+    }
+    for (const auto& pass : stage.passes) {
+      pass->run(from, &pass == &stage.passes.back() ? to : work, of_block);
+      from = work;
+    }
+  });
+}
+
+template class ArrayTransform<float>;
+template class ArrayTransform<double>;
+
+}  // namespace palimpsest
