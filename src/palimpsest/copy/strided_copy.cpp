@@ -99,7 +99,8 @@ void convert_dense(const std::byte* x, std::byte* y, index_t n) {
   }
 }
 
-// Without branches compilers make vectors of this loop: a complex64 takes 0.3 ns in place of 5.
+// Without branches compilers make vectors of this loop: a complex64 takes 0.25 ns. Comparisons of
+// complex numbers take 1.3, or 5 where their branches are not predicted.
 template <class Part>
 void nonzero_dense(const std::byte* x, std::byte* y, index_t n) {
   constexpr index_t kPart{sizeof(Part)};

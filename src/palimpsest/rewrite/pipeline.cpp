@@ -84,8 +84,7 @@ std::vector<Rewrite> library() {
        "equal terms of sums become multiples, numbers in sums and products become one"},
       {"weigh_spectra", 48.5, fast({"fusion", "reorders"}), weigh_spectra,
        "a transform, weights and the transform back become one step, with zeros around them, or "
-       "with "
-       "coil maps and their sum"},
+       "with coil maps and their sum"},
       {"fuse_elementwise", 49, fast({"fusion"}), fuse_elementwise,
        "chains of elementwise ops become one step"},
       {"fuse_reductions", 49, fast({"fusion"}), fuse_reductions,

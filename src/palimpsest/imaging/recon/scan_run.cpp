@@ -202,8 +202,8 @@ void ScanReconstruction::Impl::check_range(const Tensor& kspace) {
   }
   if (most >= kSmallest && most <= kLargest) return;
   throw ValueError(
-      fmt::format("[{}] k-space is out of the range of single precision: its largest part is {:g}, "
-                  "expected {:g} to {:g}. Try to scale it",
+      fmt::format("[{}] k-space is out of the range of single precision: its largest real or "
+                  "imaginary part is {:g}, expected {:g} to {:g}. Try to scale it",
                   options.kspace, most, kSmallest, kLargest));
 }
 
