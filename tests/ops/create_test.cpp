@@ -128,6 +128,17 @@ TEST(Create, Ranges) {
   EXPECT_EQ(evaluate(ops::arange(0, -3)).shape(0), 0);
   EXPECT_EQ(evaluate(ops::arange(0, 1, 0.25)).to_vector<double>(), (V{0, 0.25, 0.5, 0.75}));
   EXPECT_EQ(ops::arange(0, 3, 1, DType::float32).dtype(), DType::float32);
+  EXPECT_EQ(evaluate(ops::arange(1.5e300, 2e300, 1e300)).to_vector<double>(), (V{1.5e300}));
+  // Integers that double precision cannot hold.
+  constexpr index_t kBig = (index_t{1} << 60) + 1;
+  EXPECT_EQ(evaluate(ops::arange(kBig, kBig + 3)).to_vector<index_t>(),
+            (std::vector<index_t>{kBig, kBig + 1, kBig + 2}));
+  constexpr index_t kLeast = std::numeric_limits<index_t>::min();
+  constexpr index_t kMost = std::numeric_limits<index_t>::max();
+  EXPECT_EQ(evaluate(ops::arange(kLeast, kMost, kMost)).to_vector<index_t>(),
+            (std::vector<index_t>{kLeast, -1, kMost - 1}));
+  EXPECT_EQ(evaluate(ops::arange(kMost, kLeast, kLeast)).to_vector<index_t>(),
+            (std::vector<index_t>{kMost, -1}));
   const Variable x = dmatrix("x");
   EXPECT_EQ(evaluate(ops::arange(x.shape(1)), {{x, Tensor::zeros({2, 3})}}).to_vector<int>(),
             (I{0, 1, 2}));
@@ -135,6 +146,10 @@ TEST(Create, Ranges) {
   EXPECT_EQ(evaluate(ops::linspace(3, 5, 1)).to_vector<double>(), (V{3}));
   EXPECT_EQ(evaluate(ops::linspace(0, 1, 0)).shape(0), 0);
   expect_error<ValueError>([] { ops::arange(0, 3, 0); }, "[arange] step: got 0");
+  expect_error<OverflowError>([] { ops::arange(kLeast, kMost); },
+                              "[arange] number of elements: got 18446744073709551615");
+  expect_error<OverflowError>([] { ops::arange(1e300, 3e300, 1e300, DType::int64); },
+                              "[arange] got 1e+300, expected a number of int64");
   expect_error<DTypeError>([] { ops::arange(std::complex<double>(0, 1), 3); },
                            "[arange] got complex");
   expect_error<OverflowError>([] { ops::arange(0, 1e300, 1); }, "[arange] number of elements");

@@ -148,9 +148,10 @@ Tensor as_tensor(nb::handle object, std::optional<DType> dtype, nb::handle copy,
   return frozen ? as_frozen(std::move(t)) : t;
 }
 
-Tensor full_tensor(const Extents& shape, nb::handle value, std::optional<DType> dtype) {
+Tensor full_tensor(const Extents& shape, nb::handle value, std::optional<DType> dtype,
+                   Device device) {
   const Tensor number = from_python<Tensor>(value);
-  Tensor t = Tensor::empty(shape, dtype.value_or(number.dtype()));
+  Tensor t = Tensor::empty(shape, dtype.value_or(number.dtype()), device);
   t.copy_from(number);
   return t;
 }
@@ -362,27 +363,34 @@ void bind_tensors(nb::module_& m) {
   m.def(
       "ones", [](Extents s, DType d, Device v) { return Tensor::ones(s, d, v); }, "shape"_a,
       "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
-  m.def("full", full_tensor, "shape"_a, "value"_a, "dtype"_a.none() = nb::none());
+  m.def("full", full_tensor, "shape"_a, "value"_a, "dtype"_a.none() = nb::none(),
+        "device"_a = "cpu");
   m.def(
-      "arange", [](index_t n, DType d) { return Tensor::arange(n, d); }, "n"_a,
-      "dtype"_a = DTypeObject{DType::int64});
+      "arange", [](index_t n, DType d, Device v) { return Tensor::arange(n, d, v); }, "n"_a,
+      "dtype"_a = DTypeObject{DType::int64}, "device"_a = "cpu");
   m.def(
       "linspace",
-      [](double first, double last, index_t n, DType d) {
-        return Tensor::linspace(first, last, n, d);
+      [](double first, double last, index_t n, DType d, Device v) {
+        return Tensor::linspace(first, last, n, d, v);
       },
-      "first"_a, "last"_a, "n"_a, "dtype"_a = DTypeObject{DType::float64});
+      "first"_a, "last"_a, "n"_a, "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
   m.def(
-      "eye", [](index_t n, DType d) { return Tensor::eye(n, d); }, "n"_a,
-      "dtype"_a = DTypeObject{DType::float64});
+      "eye", [](index_t n, DType d, Device v) { return Tensor::eye(n, d, v); }, "n"_a,
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
   m.def(
       "random_normal",
-      [](Extents s, DType d, RandomKey key) { return Tensor::random_normal(s, d, key); }, "shape"_a,
-      "dtype"_a = DTypeObject{DType::float64}, nb::kw_only(), "key"_a = 0);
+      [](Extents s, DType d, RandomKey key, Device v) {
+        return Tensor::random_normal(s, d, key, v);
+      },
+      "shape"_a, "dtype"_a = DTypeObject{DType::float64}, nb::kw_only(), "key"_a = 0,
+      "device"_a = "cpu");
   m.def(
       "random_uniform",
-      [](Extents s, DType d, RandomKey key) { return Tensor::random_uniform(s, d, key); },
-      "shape"_a, "dtype"_a = DTypeObject{DType::float64}, nb::kw_only(), "key"_a = 0);
+      [](Extents s, DType d, RandomKey key, Device v) {
+        return Tensor::random_uniform(s, d, key, v);
+      },
+      "shape"_a, "dtype"_a = DTypeObject{DType::float64}, nb::kw_only(), "key"_a = 0,
+      "device"_a = "cpu");
   m.def(
       "equal", [](Tensor a, Tensor b) { return equal(a, b); }, "a"_a, "b"_a,
       "Same shape, dtype and bits.");

@@ -58,11 +58,11 @@ Tensor Tensor::arange(index_t n, DType dtype, Device device) {
   return t.to(dtype);
 }
 
-Tensor Tensor::linspace(double first, double last, index_t n, DType dtype) {
+Tensor Tensor::linspace(double first, double last, index_t n, DType dtype, Device device) {
   if (n < 0) {
     throw ValueError("[Tensor.linspace] count: got " + std::to_string(n) + ", expected at least 0");
   }
-  Tensor t = empty({n}, DType::float64);
+  Tensor t = empty({n}, DType::float64, device);
   const auto steps = static_cast<double>(n - 1);
   index_t i = 0;
   for (double& x : std::span(t.mutable_data<double>(), static_cast<std::size_t>(n))) {

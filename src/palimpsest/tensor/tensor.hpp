@@ -57,7 +57,8 @@ class Tensor {
   template <class T>
   static Tensor full(Extents shape, T value, Device device = {});
   static Tensor arange(index_t n, DType dtype = DType::int64, Device device = {});
-  static Tensor linspace(double first, double last, index_t n, DType dtype = DType::float64);
+  static Tensor linspace(double first, double last, index_t n, DType dtype = DType::float64,
+                         Device device = {});
   static Tensor eye(index_t n, DType dtype = DType::float64, Device device = {});
   /// Row-major elements of a given shape; the default is one axis. ShapeError if the counts differ.
   template <class T>

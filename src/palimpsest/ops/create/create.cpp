@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <complex>
+#include <utility>
 
 #include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/ops/create/create_op.hpp"
@@ -29,6 +30,32 @@ Variable scalar_of(const Operand& value, DType other, Device device) {
 // The first of the arrays is the value.
 Variable allocated(SymbolicShape shape) {
   return std::make_shared<Alloc>(std::move(shape.extents))->make_node(shape.arrays).output(0);
+}
+
+// Of start, start + step, .. before stop.
+index_t count_of(index_t start, index_t stop, index_t step) {
+  if (step > 0 ? start >= stop : start <= stop) return 0;
+  const auto magnitude = [](index_t from, index_t to) {  // of to - from, which may be 2^64 - 1
+    return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from)
+                     : static_cast<std::uint64_t>(from) - static_cast<std::uint64_t>(to);
+  };
+  const std::uint64_t n = (magnitude(start, stop) - 1) / magnitude(0, step) + 1;
+  if (std::in_range<index_t>(n)) return static_cast<index_t>(n);
+  throw OverflowError("[arange] number of elements: got " + std::to_string(n));
+}
+
+index_t count_of(double start, double stop, double step) {
+  const double n = std::ceil((stop - start) / step);
+  if (n < 9e18) return n > 0 ? static_cast<index_t>(n) : 0;
+  throw OverflowError("[arange] number of elements: got " + written(n));
+}
+
+// Its integer part.
+index_t integer_of(const WeakNumber& number) {
+  if (number.kind == 0) return number.integer;
+  const double value = number.value.real();
+  if (std::abs(value) < 0x1p63) return static_cast<index_t>(value);
+  throw OverflowError("[arange] got " + written(value) + ", expected a number of int64");
 }
 
 Variable filled(double value, const ShapeArgument& shape, DType dtype, Device device) {
@@ -265,19 +292,14 @@ Variable arange(const WeakNumber& start, const WeakNumber& stop, const WeakNumbe
   const double first = start.value.real(), last = stop.value.real(), by = step.value.real();
   if (by == 0) throw ValueError("[arange] step: got 0, expected another number");
   const bool integers = start.kind == 0 && stop.kind == 0 && step.kind == 0;
-  const double count = integers ? 0 : std::ceil((last - first) / by);
-  index_t n = 0;
-  if (integers) {
-    const index_t distance = stop.integer - start.integer, d = step.integer;
-    n = distance != 0 && (distance > 0) == (d > 0) ? (distance - (d > 0 ? 1 : -1)) / d + 1 : 0;
-  } else if (!(count < 9e18)) {
-    throw OverflowError("[arange] number of elements: got " + written(count));
-  } else {
-    n = count > 0 ? static_cast<index_t>(count) : 0;
-  }
-  const Arange::Numbers numbers{
-      first, by, {}, static_cast<index_t>(first), static_cast<index_t>(by)};
+  const index_t n =
+      integers ? count_of(start.integer, stop.integer, step.integer) : count_of(first, last, by);
   const DType type = dtype.value_or(integers ? DType::int64 : DType::float64);
+  Arange::Numbers numbers{first, by};
+  if (!is_inexact(type)) {
+    numbers.integer_start = integer_of(start);
+    numbers.integer_step = integer_of(step);
+  }
   return std::make_shared<Arange>(numbers, ExtentProgram(n), type, device)->make_node({}).output(0);
 }
 

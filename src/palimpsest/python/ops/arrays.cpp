@@ -37,31 +37,34 @@ void bind_creation(nb::module_& m) {
   m.def(
       "arange",
       [](Operand start, std::optional<Operand> stop, std::optional<Operand> step,
-         std::optional<DType> dtype) {
-        if (!stop) return ops::arange(start, dtype.value_or(DType::int64));
+         std::optional<DType> dtype, std::optional<Device> device) {
+        const Device where = device.value_or(Device());
+        if (!stop) return ops::arange(start, dtype.value_or(DType::int64), where);
         if (!start.is_number() || !stop->is_number() || (step && !step->is_number())) {
           throw TypeError("[arange] got a Variable, expected numbers. Try start + arange(n).");
         }
         return ops::arange(start.number(), stop->number(), step ? step->number() : WeakNumber(1),
-                           dtype);
+                           dtype, where);
       },
       "start"_a, "stop"_a.none() = nb::none(), "step"_a.none() = nb::none(),
-      "dtype"_a.none() = nb::none(),
+      "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "0, 1, .., start - 1, or start, start + step, .. before stop.");
   m.def(
       "linspace",
-      [](double first, double last, index_t n, std::optional<DType> dtype) {
-        return ops::linspace(first, last, n, default_float(dtype));
+      [](double first, double last, index_t n, std::optional<DType> dtype,
+         std::optional<Device> device) {
+        return ops::linspace(first, last, n, default_float(dtype), device.value_or(Device()));
       },
-      "first"_a, "last"_a, "n"_a, "dtype"_a.none() = nb::none(),
+      "first"_a, "last"_a, "n"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "n numbers at equal distances, both ends included.");
   m.def(
       "eye",
-      [](Operand n, std::optional<Operand> columns, index_t k, std::optional<DType> dtype) {
-        return ops::eye(n, columns, k, default_float(dtype));
+      [](Operand n, std::optional<Operand> columns, index_t k, std::optional<DType> dtype,
+         std::optional<Device> device) {
+        return ops::eye(n, columns, k, default_float(dtype), device.value_or(Device()));
       },
       "n"_a, "m"_a.none() = nb::none(), "k"_a = 0, "dtype"_a.none() = nb::none(),
-      "Ones where column - row = k, else zeros.");
+      "device"_a.none() = nb::none(), "Ones where column - row = k, else zeros.");
 }
 
 void bind_random(nb::module_& m) {
