@@ -42,7 +42,7 @@ class Case:
                 name + ".cfl", *self.ours, "--iterations", str(iterations), "--tolerance", "0"]
 
     def is_volume(self):
-        return self.data in ("volume", "koosh")
+        return self.data in ("volume", "koosh", "koosh128")
 
 
 def files(data):
@@ -58,7 +58,8 @@ def ours_along(reg, spokes="spokes"):
 
 
 def pics(name, data, bart, reg, **wanted):
-    spokes = {"radial": "spokes", "koosh": "koosh_spokes"}.get(data)
+    spokes = {"radial": "spokes", "koosh": "koosh_spokes",
+              "koosh128": "koosh128_spokes"}.get(data)
     bart, ours = list(bart), ["--reg", reg]
     if spokes:
         bart, ours = along(*bart, spokes=spokes), ours_along(reg, spokes)
@@ -120,6 +121,8 @@ def on_the_volume():
              lengths=(20, 40), peak=2),
         pics("radial in 3-D, `l2:1`", "koosh", ["-l2", "-r1"], "l2:1", iterations=40,
              lengths=(4, 12), peak=1.5),
+        pics("radial in 3-D, 128^3, `l2:1`", "koosh128", ["-l2", "-r1"], "l2:1", iterations=8,
+             lengths=(2, 8), ratio=3, peak=3, with_budget=False),
         pics("CG-SENSE, volume, `--memory` 40 %", "volume", ["-l2", "-r0.01"], "l2:0.01",
              iterations=40, lengths=(4, 12), agreement=1e-4, ratio=4, peak=6, memory=0.4),
     ]

@@ -140,14 +140,23 @@ class Data:
 
     def koosh(self):
         """The same in 3-D: 2000 spokes of 128 samples, 64^3 points, 8 coils."""
-        self.runner.run("ours", ["traj", "koosh_spokes.cfl", "--kind", "koosh", "--spokes", "2000",
-                                 "--samples", "128", "--oversampling", "2"])
+        self.koosh_ball("koosh", 64, 2000)
+
+    def koosh128(self):
+        """8000 spokes of 256 samples, 128^3 points, 8 coils. Takes BART six minutes."""
+        self.koosh_ball("koosh128", 128, 8000)
+
+    def koosh_ball(self, name, size, spokes):
+        if self.has(name, name + "_spokes", name + "_maps"):
+            return
+        self.runner.run("ours", ["traj", name + "_spokes.cfl", "--kind", "koosh", "--spokes",
+                                 str(spokes), "--samples", str(2 * size), "--oversampling", "2"])
         bart = self.runner.run
-        bart("bart", ["phantom", "-3", "-k", "-s", "8", "-t", "koosh_spokes", "koosh"])
-        bart("bart", ["phantom", "-3", "-x", "64", "-S", "8", "sensitivities3"])
+        bart("bart", ["phantom", "-3", "-k", "-s", "8", "-t", name + "_spokes", name])
+        bart("bart", ["phantom", "-3", "-x", str(size), "-S", "8", "sensitivities3"])
         maps = np.asarray(self.load("sensitivities3"))
         norm = np.sqrt((abs(maps) ** 2).sum(0))
-        self.save("koosh_maps", maps / np.maximum(norm, 1e-12))
+        self.save(name + "_maps", maps / np.maximum(norm, 1e-12))
 
 
 def plane_of_head():
