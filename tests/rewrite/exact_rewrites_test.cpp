@@ -57,7 +57,21 @@ TEST_F(ExactRewriteTest, CanonicalizeCancelsWhatUndoesItself) {
                            {"b and b", ops::logical_and(b, b), {}}});
   alone("canonicalize", {-ops::conj(z), ops::logical_not(ops::logical_not(i)), ops::minimum(x, y),
                          ops::abs(ops::abs2(i)), ops::sqrt(ops::square(x)), ops::exp(ops::log(x)),
-                         ops::sign(ops::sign(z)), ops::round(ops::sign(x))});
+                         ops::sign(ops::sign(z)), ops::round(ops::sign(x)),
+                         ops::abs(-input(DType::uint8, {kUnknown}, "byte"))});
+}
+
+// An operand of extent 1 beside one of unknown extent is smaller than the result.
+TEST_F(ExactRewriteTest, OperandsThatBroadcastAreNotTheResult) {
+  const Variable s = input(DType::float64, {1}, "s"), r = input(DType::float64, {1, 6}, "r");
+  const Variable yes = constant(Tensor::scalar(true)), no = constant(Tensor::scalar(false));
+  alone("canonicalize",
+        {ops::where(b, s, s), ops::where(yes, s, x), ops::where(no, x, s), ops::where(yes, r, u),
+         ops::real(ops::complex(s, x)), ops::imag(ops::complex(x, s)),
+         ops::real(ops::complex(r, u)), ops::imag(ops::complex(u, r))});
+  exactly("canonicalize", {{"true ? x : s", ops::where(yes, x, s), {}},
+                           {"re(x + is)", ops::real(ops::complex(x, s)), {}},
+                           {"im(r + iu)", ops::imag(ops::complex(r, u)), {}}});
 }
 
 TEST_F(ExactRewriteTest, CanonicalizeMovesSigns) {

@@ -20,10 +20,17 @@ using testing::Agreement;
 // One random expression over two vectors or matrices and their complex counterparts.
 class Expression {
  public:
-  /// `has_jumps`: rounding may change a value by much.
-  Expression(unsigned seed, bool is_matrix, bool has_jumps)
-      : random_(seed), is_matrix_(is_matrix), has_jumps_(has_jumps) {
-    const Extents shape = is_matrix ? Extents{4, 6} : Extents{kUnknown};
+  /// `has_jumps`: rounding may change a value by much. `broadcasts`: some inputs have extents of 1.
+  Expression(unsigned seed, bool is_matrix, bool has_jumps, bool broadcasts = false)
+      : random_(seed), is_matrix_(is_matrix), has_jumps_(has_jumps), broadcasts_(broadcasts) {
+    const Extents shape = broadcasts  ? Extents{kUnknown, 6}
+                          : is_matrix ? Extents{4, 6}
+                                      : Extents{kUnknown};
+    if (broadcasts) {
+      for (const Extents& narrow : {Extents{1, 6}, Extents{kUnknown, 1}, Extents{1, 1}}) {
+        real_.push_back(make_input({DType::float64, narrow, {}}, to_string(narrow)));
+      }
+    }
     for (const DType dtype : {DType::float64, DType::complex128}) {
       std::vector<Variable>& list = is_complex(dtype) ? complex_ : real_;
       for (const char* name : {"a", "b"}) list.push_back(make_input({dtype, shape, {}}, name));
@@ -91,6 +98,15 @@ class Expression {
         choices.push_back(v);
       }
     }
+    if (broadcasts_) {
+      const Variable yes = constant(Tensor::full<bool>({1, 1}, true));
+      for (const Variable& v : {ops::where(yes, x, y), ops::where(ops::logical_not(yes), x, y),
+                                ops::real(ops::complex(x, y)), ops::imag(ops::complex(x, y)),
+                                ops::where(ops::lt(x, y), y, y), ops::sum(x * y, {Axes{0}, true}),
+                                ops::sum(x, {Axes{1}, true}) * 0.1}) {
+        choices.push_back(v);
+      }
+    }
     if (is_matrix_) {
       for (const Variable& v : {ops::pad(x, {{1, 0}, {0, 2}})(slice(1, 5), slice(0, 6)),
                                 ops::join(0, {x(slice(0, 1)), y(slice(1, 4))}),
@@ -120,7 +136,7 @@ class Expression {
 
   std::mt19937 random_;
   std::vector<Variable> real_, complex_;
-  bool is_matrix_, has_jumps_;
+  bool is_matrix_, has_jumps_, broadcasts_;
 };
 
 Tensor value_of(const Variable& v, const Mode& mode, Agreement agreement) {
@@ -138,6 +154,7 @@ Tensor value_of(const Variable& v, const Mode& mode, Agreement agreement) {
 
 // Is the other value close wherever the naive one is an ordinary number?
 bool is_close_where_ordinary(const Tensor& got, const Tensor& naive) {
+  if (got.shape() != naive.shape() || got.dtype() != naive.dtype()) return false;
   const auto x = got.to(DType::complex128).to_vector<std::complex<double>>();
   const auto y = naive.to(DType::complex128).to_vector<std::complex<double>>();
   double largest = 1;
@@ -148,16 +165,17 @@ bool is_close_where_ordinary(const Tensor& got, const Tensor& naive) {
     if (!(std::abs(y[i]) < 1e6)) continue;
     if (!(std::abs(x[i] - y[i]) <= 1e-7 * largest)) return false;
   }
-  return got.shape() == naive.shape() && got.dtype() == naive.dtype();
+  return true;
 }
 
 struct RandomExpressions : ::testing::Test {
   template <class Check>
-  static void run(bool has_jumps, Check check) {
+  static void run(bool has_jumps, Check check, bool broadcasts = false) {
     const int n = testing::longer_unless_sanitized(400);
     for (int seed = 0; seed < n && !HasFatalFailure(); ++seed) {
-      const bool is_matrix = seed % 2 == 1;
-      const Variable v = Expression(static_cast<unsigned>(seed), is_matrix, has_jumps).make();
+      const bool is_matrix = seed % 2 == 1 && !broadcasts;
+      const Variable v =
+          Expression(static_cast<unsigned>(seed), is_matrix, has_jumps, broadcasts).make();
       SCOPED_TRACE("seed " + std::to_string(seed) + ": " +
                    FunctionGraph(testing::inputs_of({v}), {v}).str());
       check(v);
@@ -181,6 +199,17 @@ TEST_F(RandomExpressions, KeepTheirValuesInFastRun) {
     const Tensor fast = value_of(v, FastRun(), Agreement::rounding);
     ASSERT_TRUE(is_close_where_ordinary(fast, naive)) << "expected " << naive << "\ngot " << fast;
   });
+}
+
+TEST_F(RandomExpressions, KeepShapesAndValuesWhereOperandsBroadcast) {
+  const auto check = [](const Variable& v) {
+    const Tensor naive = value_of(v, NoRewrite(), Agreement::rounding);
+    const Tensor exact = value_of(v, FastRun().exact(), Agreement::rounding);
+    ASSERT_TRUE(testing::same_bits(exact, naive)) << "expected " << naive << "\ngot " << exact;
+    const Tensor fast = value_of(v, FastRun(), Agreement::rounding);
+    ASSERT_TRUE(is_close_where_ordinary(fast, naive)) << "expected " << naive << "\ngot " << fast;
+  };
+  run(false, check, true);
 }
 
 }  // namespace

@@ -66,7 +66,11 @@ bool is_private_to(const FunctionGraph& graph, const Variable& v, const Apply& n
 
 Replacements if_it_fits(const Apply& node, const Variable& with) {
   if (!with.defined() || with == node.output(0)) return {};
-  if (!node.output(0).type().is_super(with.type())) return {};
+  const TensorType &result = node.output(0).type(), &type = with.type();
+  if (!result.is_super(type)) return {};
+  for (std::size_t k = 0; k < type.rank(); ++k) {
+    if (type.shape[k] == 1 && result.shape[k] != 1) return {};
+  }
   return {with};
 }
 

@@ -61,6 +61,7 @@ Replacements drop_unseen(const FunctionGraph&, const Apply& node) {
   const auto op = plain_op(node);
   if (!op) return {};
   std::optional<Variable> inner;
+  if (*op == ScalarOp::abs && is_unsigned(node.input(0).dtype())) return {};  // -x wraps
   if (*op == ScalarOp::abs || *op == ScalarOp::abs2) {
     inner = inside_any(node.input(0), {ScalarOp::neg, ScalarOp::conj});
   } else if (*op == ScalarOp::square) {
