@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of every op on bools, integers and real numbers, against the definition.
 #include <cmath>
+#include <compare>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numbers>
+#include <utility>
 
 #include "kernels/scalar_runner.hpp"
 
@@ -293,6 +295,52 @@ TYPED_TEST(IntegerValues, DivisionIsThatOfDoubles) {
   using T = TypeParam;
   const std::vector<T> a{7, 9}, b{2, 4};
   EXPECT_EQ((apply<double, T>(ScalarOp::div, {a, b})), (std::vector<double>{3.5, 2.25}));
+}
+
+// Neither float64 nor an integer type holds all numbers of both.
+TEST(IntegerValues, OfBothKindsAreComparedExactly) {
+  Random random(4);
+  const auto a = edge_cases<std::int64_t>(random);
+  const auto b = edge_cases<std::uint64_t>(random);
+  std::vector<std::int64_t> of_a;
+  std::vector<std::uint64_t> of_b;
+  for (const auto x : a) {
+    for (const auto y : b) {
+      for (const std::uint64_t near : {y, static_cast<std::uint64_t>(x)}) {
+        of_a.push_back(x);
+        of_b.push_back(near);
+      }
+    }
+  }
+  const auto n = static_cast<index_t>(of_a.size());
+  Array x(DType::int64, {n}), y(DType::uint64, {n}), out(DType::bool_, {n});
+  for (index_t i = 0; i < n; ++i) {
+    x.set<std::int64_t>(i, of_a[static_cast<std::size_t>(i)]);
+    y.set<std::uint64_t>(i, of_b[static_cast<std::size_t>(i)]);
+  }
+  const auto compare = [&](ScalarOp op, auto&& expected) {
+    for (const bool is_turned : {false, true}) {
+      const Array &left = is_turned ? y : x, &right = is_turned ? x : y;
+      const std::array dtypes{left.dtype(), right.dtype()};
+      run_elementwise(ElementwiseProgram(op, dtypes), std::array{left.view(), right.view()},
+                      std::array{out.mutable_view()});
+      for (index_t i = 0; i < n; ++i) {
+        const auto p = of_a[static_cast<std::size_t>(i)];
+        const auto q = of_b[static_cast<std::size_t>(i)];
+        const std::strong_ordering order = std::cmp_less(p, q)    ? std::strong_ordering::less
+                                           : std::cmp_equal(p, q) ? std::strong_ordering::equal
+                                                                  : std::strong_ordering::greater;
+        ASSERT_EQ(out.get<bool>(i), expected(is_turned ? 0 <=> order : order))
+            << name_of(op) << " " << p << " " << q << " " << is_turned;
+      }
+    }
+  };
+  compare(ScalarOp::eq, [](auto order) { return order == 0; });
+  compare(ScalarOp::ne, [](auto order) { return order != 0; });
+  compare(ScalarOp::lt, [](auto order) { return order < 0; });
+  compare(ScalarOp::le, [](auto order) { return order <= 0; });
+  compare(ScalarOp::gt, [](auto order) { return order > 0; });
+  compare(ScalarOp::ge, [](auto order) { return order >= 0; });
 }
 
 TEST(BoolValues, AnyByteButZeroIsTrue) {

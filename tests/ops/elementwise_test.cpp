@@ -6,8 +6,10 @@
 #include <complex>
 
 #include "ops/op_runner.hpp"
+#include "palimpsest/graph/op_registry.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/ops/registry.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -49,6 +51,26 @@ TEST(Elementwise, NamesAndParametersSayWhatItIs) {
             "Fused{r0:float64, r1:float64; r2=mul(r0, r1):float64; r3=add(r2, r0):float64; -> r3}");
   EXPECT_FALSE(fused.scalar_op().has_value());
   EXPECT_EQ(Elementwise(program, Elementwise::Overwrites{1}).name(), "FusedInPlace");
+}
+
+TEST(Elementwise, ConversionsInFrontOfAnOpThatTakesNoSuchOperandAreWrittenOut) {
+  ElementwiseProgram program;
+  const int a = program.input(DType::float64);
+  program.output(program.apply(ScalarOp::bitwise_not, {program.cast(a, DType::int64)}));
+  const Elementwise op(program);
+  ops::register_library_ops();
+  EXPECT_EQ(op.str(),
+            "BitwiseNot{r0:float64; r1=identity(r0):int64; r2=bitwise_not(r1):int64; -> r2}");
+  EXPECT_TRUE(*restore_op(op.name(), op.parameters()) == op);
+}
+
+TEST(Elementwise, ComparisonsOfInt64WithUint64HaveTheirNames) {
+  const Variable x = input(DType::int64, {2}), y = input(DType::uint64, {2});
+  const Variable less = ops::lt(x, y);
+  const Op& op = less.owner().op();
+  ops::register_library_ops();
+  EXPECT_EQ(op.str(), "Lt{int64, uint64 -> bool}");
+  EXPECT_TRUE(*restore_op(op.name(), op.parameters()) == op);
 }
 
 TEST(Elementwise, AProgramOfSeveralOperationsRuns) {

@@ -38,11 +38,41 @@ int ElementwiseProgram::input(DType dtype) {
   return inputs_.back();
 }
 
+namespace {
+
+// True for operands that have no common integer type.
+bool compares_both_kinds_of_int64(ScalarOp op, std::span<const DType> dtypes) {
+  const bool is_comparison = op >= ScalarOp::eq && op <= ScalarOp::ge;
+  return is_comparison && dtypes[0] != dtypes[1] &&
+         (dtypes[0] == DType::int64 || dtypes[1] == DType::int64) &&
+         (dtypes[0] == DType::uint64 || dtypes[1] == DType::uint64);
+}
+
+// A number below zero is less than every unsigned one; others are compared as unsigned numbers.
+int compare_exactly(ElementwiseProgram& program, ScalarOp op, int a, int b) {
+  const bool a_is_signed = program.dtype_of_register(a) == DType::int64;
+  const int number = a_is_signed ? a : b;
+  const int zero = program.apply(ScalarOp::bitwise_xor, {number, number});
+  const int same =
+      program.apply(op, {program.cast(a, DType::uint64), program.cast(b, DType::uint64)});
+  const bool holds_below_zero =
+      op == ScalarOp::ne || (a_is_signed ? op == ScalarOp::lt || op == ScalarOp::le
+                                         : op == ScalarOp::gt || op == ScalarOp::ge);
+  if (holds_below_zero) {
+    return program.apply(ScalarOp::logical_or, {same, program.apply(ScalarOp::lt, {number, zero})});
+  }
+  return program.apply(ScalarOp::logical_and, {same, program.apply(ScalarOp::ge, {number, zero})});
+}
+
+}  // namespace
+
 int ElementwiseProgram::apply(ScalarOp op, std::span<const int> sources) {
   assert(sources.size() == static_cast<std::size_t>(arity(op)));
   if (op == ScalarOp::identity) return cast(sources[0], dtype_of_register(sources[0]));
   std::array<DType, kMaxArity> dtypes{};
   for (std::size_t i = 0; i < sources.size(); ++i) dtypes[i] = dtype_of_register(sources[i]);
+  if (compares_both_kinds_of_int64(op, dtypes))
+    return compare_exactly(*this, op, sources[0], sources[1]);
   const ScalarOpTypes types = scalar_op_types(op, std::span(dtypes.data(), sources.size()));
   Instruction instruction{op, types.result, -1, {-1, -1, -1}};
   for (std::size_t i = 0; i < sources.size(); ++i) {

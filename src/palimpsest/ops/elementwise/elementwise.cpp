@@ -10,11 +10,31 @@
 namespace palimpsest::ops {
 namespace {
 
+// True for the program of this op on inputs of these dtypes.
+bool is_program_of(const ElementwiseProgram& program, ScalarOp op, std::span<const DType> dtypes) {
+  if (static_cast<int>(dtypes.size()) != arity(op)) return false;
+  try {
+    return program == ElementwiseProgram(op, dtypes);
+  } catch (const DTypeError&) {  // the program converts what the op does not take
+    return false;
+  }
+}
+
+std::vector<DType> dtypes_of_inputs(const ElementwiseProgram& program) {
+  std::vector<DType> dtypes;
+  for (int r : program.inputs()) dtypes.push_back(program.dtype_of_register(r));
+  return dtypes;
+}
+
 std::optional<ScalarOp> only_operation(const ElementwiseProgram& program) {
   if (program.outputs().size() != 1) return {};
   ScalarOp found = ScalarOp::identity;
   for (const auto& instruction : program.instructions()) {
     if (instruction.op == ScalarOp::identity) continue;
+    if (found == ScalarOp::bitwise_xor) {  // a comparison of int64 with uint64 begins with it
+      if (!is_program_of(program, instruction.op, dtypes_of_inputs(program))) return {};
+      return instruction.op;
+    }
     if (found != ScalarOp::identity) return {};
     found = instruction.op;
   }
@@ -23,13 +43,11 @@ std::optional<ScalarOp> only_operation(const ElementwiseProgram& program) {
 
 // `float64, float32 -> float64` where that says it all, else the whole program.
 std::string describe_briefly(const ElementwiseProgram& program, std::optional<ScalarOp> op) {
-  std::vector<DType> dtypes;
-  for (int r : program.inputs()) dtypes.push_back(program.dtype_of_register(r));
+  const std::vector<DType> dtypes = dtypes_of_inputs(program);
   if (!op) return describe(program);
   if (*op == ScalarOp::identity) {
     if (program.instructions().size() != 1) return describe(program);
-  } else if (static_cast<int>(dtypes.size()) != arity(*op) ||
-             program != ElementwiseProgram(*op, dtypes)) {
+  } else if (!is_program_of(program, *op, dtypes)) {
     return describe(program);
   }
   std::string text;
