@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "kernels/scalar_runner.hpp"
+#include "kernels/targets.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -155,6 +156,48 @@ TYPED_TEST(ComplexValues, SpecialValues) {
   const T big = std::numeric_limits<float>::max() / 4;
   const C quotient = apply<C, C>(ScalarOp::div, {{C(big, big)}, {C(big, 0)}})[0];
   EXPECT_EQ(quotient, C(1, 1));
+}
+
+// Products on the way to a quotient overflow or vanish, the quotient does not.
+TEST(ComplexQuotients, AreRightForNumbersOfEveryMagnitude) {
+  using C = std::complex<double>;
+  Random random(7);
+  std::uniform_real_distribution<double> mantissas(-2, 2);
+  std::uniform_int_distribution<int> exponents(-1070, 1022);
+  std::vector<C> a, b;
+  const auto draw = [&] {
+    const int exponent = exponents(random);
+    return C(std::ldexp(mantissas(random), exponent), std::ldexp(mantissas(random), exponent));
+  };
+  for (int i = 0; i < 20000; ++i) {
+    a.push_back(i % 3 == 0 ? C(1) : draw());
+    b.push_back(i % 5 == 0 ? C(draw().real(), 0) : draw());
+  }
+  for (const std::int64_t target : vector_targets()) {
+    const TargetScope scope(target);
+    const auto quotients = apply<C, C>(ScalarOp::div, {a, b});
+    const auto reciprocals = apply<C, C>(ScalarOp::reciprocal, {b});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const auto expect = [&](C got, C above) {
+        const Wide exact = Wide(above) / Wide(b[i]);
+        const long double size = std::abs(exact);
+        if (size > std::numeric_limits<double>::max() / 2 || size < 1e-290L) return;
+        ASSERT_LE(std::abs(Wide(got) - exact), 4 * std::numeric_limits<double>::epsilon() * size)
+            << hwy::TargetName(target) << " " << above << " / " << b[i] << " = " << got;
+      };
+      expect(quotients[i], a[i]);
+      expect(reciprocals[i], C(1));
+    }
+  }
+}
+
+TYPED_TEST(ComplexValues, QuotientsOfZerosAndInfinities) {
+  using T = TypeParam;
+  using C = std::complex<T>;
+  const T inf = std::numeric_limits<T>::infinity(), least = std::numeric_limits<T>::denorm_min();
+  const std::vector<C> a{C(1), C(0), C(0, 1)}, b{C(inf, 0), C(least, 0), C(0, -inf)};
+  EXPECT_EQ((apply<C, C>(ScalarOp::div, {a, b})), (std::vector<C>{C(0), C(0), C(0)}));
+  EXPECT_TRUE(std::isnan(apply<C, C>(ScalarOp::div, {{C(1)}, {C(0)}})[0].real()));
 }
 
 TYPED_TEST(ComplexValues, MakeComplexTakesTheParts) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic and functions of complex numbers, except those of vector_functions.hpp. Products and
-// quotients are the plain formulas: the operators of std::complex would call slow functions that
-// repair infinities.
+// quotients are the plain formulas, the latter where they are safe: the operators of std::complex
+// would call slow functions that repair infinities.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -35,9 +35,7 @@ Complex<T> product(Complex<T> a, Complex<T> b) {
 // Single precision is computed in double, where |b|^2 neither overflows nor underflows.
 template <class T>
 Complex<T> quotient(Complex<T> a, Complex<T> b) {
-  const double ar = a.real(), ai = a.imag(), br = b.real(), bi = b.imag();
-  const double norm = br * br + bi * bi;
-  return {static_cast<T>((ar * br + ai * bi) / norm), static_cast<T>((ai * br - ar * bi) / norm)};
+  return Complex<T>(safe_quotient(Complex<double>(a), Complex<double>(b)));
 }
 
 inline float magnitude(Complex<float> a) {

@@ -35,7 +35,41 @@ ScalarKernel where_kernel(DType dtype) {
   }
 }
 
+using Complex = std::complex<double>;
+
+Complex plain_quotient(Complex a, Complex b) {
+  const double norm2 = b.real() * b.real() + b.imag() * b.imag();
+  return {(a.real() * b.real() + a.imag() * b.imag()) / norm2,
+          (a.imag() * b.real() - a.real() * b.imag()) / norm2};
+}
+
+// Smith 1962, doi:10.1145/368637.368661
+Complex smith_quotient(Complex a, Complex b) {
+  if (std::abs(b.real()) >= std::abs(b.imag())) {
+    const double ratio = b.imag() / b.real(), below = b.real() + b.imag() * ratio;
+    return {(a.real() + a.imag() * ratio) / below, (a.imag() - a.real() * ratio) / below};
+  }
+  const double ratio = b.real() / b.imag(), below = b.imag() + b.real() * ratio;
+  return {(a.real() * ratio + a.imag()) / below, (a.imag() * ratio - a.real()) / below};
+}
+
+double largest_part(Complex z) { return std::max(std::abs(z.real()), std::abs(z.imag())); }
+
+Complex scaled(Complex z, int exponent) {
+  return {std::scalbn(z.real(), exponent), std::scalbn(z.imag(), exponent)};
+}
+
 }  // namespace
+
+Complex far_quotient(Complex a, Complex b) {
+  if (b == Complex(0)) return plain_quotient(a, b);
+  if (!std::isfinite(largest_part(a)) || !std::isfinite(largest_part(b))) {
+    return smith_quotient(a, b);
+  }
+  if (a == Complex(0)) return plain_quotient(a, scaled(b, -std::ilogb(largest_part(b))));
+  const int of_a = std::ilogb(largest_part(a)), of_b = std::ilogb(largest_part(b));
+  return scaled(plain_quotient(scaled(a, -of_a), scaled(b, -of_b)), of_a - of_b);
+}
 
 ScalarKernel scalar_kernel(ScalarOp op, DType working) {
   if (op == ScalarOp::where) return where_kernel(working);

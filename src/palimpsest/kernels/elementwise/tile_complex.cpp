@@ -7,6 +7,7 @@
 // exchanges the parts of a. A conjugate changes the sign of im. The two factors of a constant x are
 // made once.
 #include <cmath>
+#include <limits>
 
 #include "palimpsest/copy/loop_targets.hpp"
 #include "palimpsest/kernels/elementwise/scalar_kernels.hpp"
@@ -154,10 +155,34 @@ HWY_INLINE V both_norm2(V a) {
   const V squares = hn::Mul(a, a);
   return hn::Add(squares, exchanged(squares));
 }
+// Computes the quotients again where the plain formula loses something.
+template <class V>
+HWY_NOINLINE V repaired_quotients(V a, V b) {
+  const TagOf<V> d;
+  HWY_ALIGN double above[static_cast<std::size_t>(kLanes<double>)];
+  HWY_ALIGN double below[static_cast<std::size_t>(kLanes<double>)];
+  hn::Store(a, d, above);
+  hn::Store(b, d, below);
+  for (index_t k = 0; k < kLanes<double>; k += 2) {
+    const auto q = safe_quotient({above[k], above[k + 1]}, {below[k], below[k + 1]});
+    above[k] = q.real();
+    above[k + 1] = q.imag();
+  }
+  return hn::Load(d, above);
+}
 template <class V>
 HWY_INLINE V quotient(V a, V b) {
   if constexpr (kIsDouble<V>) {
-    return hn::Div(times<true>(a, b), both_norm2(b));
+    const TagOf<V> d;
+    const V product = times<true>(a, b), norm2 = both_norm2(b);
+    const V parts = hn::Abs(product), size = hn::Add(parts, exchanged(parts));
+    const auto least = hn::Set(d, kLeastSafeNorm2);
+    const auto in_range =
+        hn::And(hn::And(hn::Ge(norm2, least), hn::Le(norm2, hn::Set(d, kMostSafeNorm2))),
+                hn::Le(size, hn::Set(d, std::numeric_limits<double>::max())));
+    const auto safe = hn::And(in_range, hn::Or(hn::Ge(size, least), hn::Eq(a, hn::Zero(d))));
+    if (HWY_UNLIKELY(!hn::AllTrue(d, safe))) return repaired_quotients(a, b);
+    return hn::Div(product, norm2);
   } else {
     const Halves<V> over = widened(a), under = widened(b);
     return narrowed<V>({quotient(over.low, under.low), quotient(over.high, under.high)});
