@@ -192,6 +192,29 @@ TEST(Dlpack, AReadOnlyExportOfPinnedDataKeepsThemInPlace) {
   EXPECT_EQ(t.storage().state(), StorageState::owned);
 }
 
+// Others may write these data: no promise that they stay as they are.
+TEST(Dlpack, AReadOnlyAliasOfOursComesBackAsACopy) {
+  std::array<double, 4> memory{0, 1, 2, 3};
+  const Tensor foreign = Tensor::from_blob(memory.data(), DType::float64, {4}, {1}, {}, true);
+  Tensor pinned = Tensor::arange(4, DType::float64);
+  const Storage::Pin pin = pinned.storage().pin();
+  for (Tensor t : {foreign, pinned}) {
+    const MemoryScope leaks;
+    {
+      const Tensor back = from_dlpack(to_dlpack(std::as_const(t)));
+      const Tensor clone = back.lazy_clone();
+      t.fill(5.0);
+      EXPECT_EQ(back.at<double>({1}), 1.0);
+      EXPECT_EQ(clone.at<double>({1}), 1.0);
+      dlpack::ManagedTensorVersioned* const managed = to_dlpack(std::as_const(t));
+      const FailingAllocator failing(0);
+      EXPECT_THROW(from_dlpack(managed), OutOfMemory);
+      managed->deleter(managed);
+    }
+    EXPECT_EQ(leaks.live_bytes(), 0);
+  }
+}
+
 TEST(Dlpack, ElementsThatOverlapAreForReading) {
   Tensor t = Tensor::arange(3).expand({2, 3});
   const Received received(to_dlpack(t, DlpackAccess::automatic));

@@ -111,6 +111,14 @@ bool is_writable_in_place(const Tensor& t) {
   return stays && (t.is_contiguous() || !has_internal_overlap(t));
 }
 
+// True for a read-only export of ours of data that cannot be cloned lazily: others may write them.
+bool shows_writes(const dlpack::ManagedTensorVersioned& managed) {
+  using Ours = Export<dlpack::ManagedTensorVersioned>;
+  if (managed.deleter != Ours::end) return false;
+  const StorageState state = static_cast<const Ours*>(managed.context)->tensor.storage().state();
+  return state == StorageState::pinned || state == StorageState::foreign_writable;
+}
+
 // `end` gives the memory back.
 Tensor show(const dlpack::TensorView& view, bool writable, std::function<void()> end) {
   const DType dtype = dtype_from(view.dtype);
@@ -178,6 +186,11 @@ Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed) {
                        "." + std::to_string(managed->version.minor) + ", expected 1.x");
   }
   const bool writable = (managed->flags & dlpack::kReadOnly) == 0;
+  if (!writable && shows_writes(*managed)) {
+    Tensor copy = show(managed->view, false, {}).clone();
+    managed->deleter(managed);
+    return copy;
+  }
   return show(managed->view, writable, [managed] {
     if (managed->deleter != nullptr) managed->deleter(managed);
   });
