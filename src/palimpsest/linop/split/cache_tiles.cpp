@@ -214,10 +214,19 @@ std::optional<TiledRun> best_choice(const NamedLinop& chain, const std::vector<N
   return best;
 }
 
+// True if two neighbours may be in one run. Sizes of a big operator take long to find out.
+bool may_have_run(const std::vector<NamedLinop>& parts) {
+  const auto is_known = [](const NamedLinop& A) { return is_pointwise(A) || is_transform(A); };
+  const auto is_pair = [&](const NamedLinop& a, const NamedLinop& b) {
+    return is_known(a) && is_known(b);
+  };
+  return std::adjacent_find(parts.begin(), parts.end(), is_pair) != parts.end();
+}
+
 }  // namespace
 
 std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorType& x) {
-  if (!is_on() || chain.linop_count() < 2) return std::nullopt;
+  if (!is_on() || chain.linop_count() < 2 || !may_have_run(flatten(chain))) return std::nullopt;
   const NamedLinop sized = sized_for(chain, x);
   std::vector<NamedLinop> parts = flatten(sized);
   const auto choice = best_choice(sized, parts, complex_of(x.dtype));
