@@ -112,8 +112,8 @@ PadAround::PadAround(Extents before, Extents after, PadRule rule, DType dtype, b
 Extents PadAround::result_extents(std::span<const index_t> in) const {
   Extents result = in;
   for (std::size_t k = 0; k < in.size(); ++k) {
-    if (in[k] == kUnknown) continue;
     const index_t border = checked_add(before_[k], after_[k]);
+    if (in[k] == kUnknown || border == 0) continue;
     result[k] = checked_add(in[k], adjoint_ ? -border : border);
     if ((adjoint_ ? result[k] : in[k]) < 1) {
       throw ShapeError("[pad] axis " + std::to_string(k) + ": got no elements in " + to_string(in) +

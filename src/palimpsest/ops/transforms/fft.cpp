@@ -201,18 +201,15 @@ Variable rfft(const Variable& x, const Axes& axes, FftOptions options) {
     throw DTypeError("[rfft] got " + x.type().str() + ", expected a real array. Try fft");
   }
   const RealAxes real = real_axes(x, axes, options, "rfft");
-  const index_t n = x.type().shape[real.last];
-  if (n == kUnknown) {
-    throw NotSupported("[rfft] last axis: got unknown extent in " + x.type().str() +
-                       ". Try specify_shape");
-  }
+  const index_t n = x.type().shape[real.last], axis = static_cast<index_t>(real.last);
   const Variable x_float = is_inexact(x.dtype()) ? x : astype(x, real_of(complex_of(x.dtype())));
   Variable half;
   if (is_real_line(n)) {
     half = real_lines(x_float, {real.last, n, scale_of(options.norm)}, false);
   } else {
-    const Variable lines = fft(x_float, {static_cast<index_t>(real.last)}, options);
-    half = index(lines, along(real.last, slice(0, n / 2 + 1)));
+    const Variable lines = fft(x_float, {axis}, options);
+    half = n == kUnknown ? take(lines, arange(floor_div(x.shape(axis), 2) + 1), axis)
+                         : index(lines, along(real.last, slice(0, n / 2 + 1)));
   }
   return fft(half, real.others, options);
 }
