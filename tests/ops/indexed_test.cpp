@@ -107,6 +107,9 @@ TEST_F(Brackets, SetAndIncWriteWhatWasRead) {
 TEST_F(Brackets, SetOnlyWhatWasRead) {
   expect_error<ValueError>([&] { x.set(1); }, "[set_subtensor] x: got a value that is not indexed");
   expect_error<ValueError>([&] { (x[0] * 2).inc(1); }, "[inc_subtensor]");
+  const Variable n = lvector("n");
+  expect_error<DTypeError>([&] { n(slice(0, 1)).inc(1.5); }, "[inc_subtensor] value: got");
+  expect_error<DTypeError>([&] { n[i].inc(1.5); }, "Try astype");
   expect_error<ShapeError>(
       [&] {
         x[i].set(constant(Tensor::zeros({2, 2, 2})));

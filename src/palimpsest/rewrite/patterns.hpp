@@ -52,6 +52,7 @@ bool only_reader_is(const FunctionGraph& graph, const Variable& v, const Apply& 
 bool is_private_to(const FunctionGraph& graph, const Variable& v, const Apply& node);
 
 /// `with` as the only replacement, if it has the type of the node's only output or a narrower one.
+/// An axis known to be 1 does not fit one that is unknown: the output may be `with`, broadcast.
 Replacements if_it_fits(const Apply& node, const Variable& with);
 Replacements if_it_fits(const Apply& node, const std::optional<Variable>& with);
 

@@ -134,14 +134,15 @@ Tensor filter(const TensorType& type, const Value& value, const FilterOptions& o
                      type.str());
   }
   if (result.dtype() != type.dtype) {
-    if (options.strict) throw_dtype(result.dtype(), type.dtype, who, "strict = false");
+    if (options.strict)
+      throw_dtype(result.dtype(), type.dtype, who, "to(dtype), or strict = false");
     result = value.is_weak() ? converted_numbers(result, type.dtype, options, who)
                              : converted(result, type.dtype, options, who);
   }
   if (result.device() != type.device) {
     if (options.strict) {
       throw DeviceError(bracketed(who) + "device: got " + result.device().str() + ", expected " +
-                        type.device.str() + ". Try strict = false");
+                        type.device.str() + ". Try to(device), or strict = false");
     }
     result = result.to(type.device);
   }

@@ -112,9 +112,9 @@ struct FilterOptions {
 
 /// The value as a tensor of the type: the given one if it fits, else a converted or moved copy.
 ///
-/// Errors  TypeError: a Variable, not a tensor, or (strict) a number; DTypeError: a conversion that
-///         is not exact; OverflowError: a number out of range; ShapeError: another rank or
-///         extent; DeviceError: strict and elsewhere. Texts begin with `[who] `
+/// Errors  TypeError: a Variable, or not a tensor; DTypeError: a conversion that is not exact, or
+///         (strict) another dtype; OverflowError: a number out of range; ShapeError: another rank
+///         or extent; DeviceError: strict and elsewhere. Texts begin with `[who] `
 Tensor filter(const TensorType& type, const Value& value, const FilterOptions& options,
               std::string_view who);
 /// True if filter() returns this tensor itself.

@@ -95,7 +95,8 @@ dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t);
 /// Shows the memory of another library without a copy; calls the deleter with the last reference to
 /// it. When this throws, the argument still belongs to the caller.
 ///
-/// Aliases  read-only: foreign read-only, so that the first write copies; else foreign writable
+/// Aliases  read-only: foreign read-only, so that the first write copies; a copy if it is an alias
+///          that to_dlpack() made of data that others may write; else foreign writable
 /// Errors   NotSupported: another major version, device, or element type than ours
 ///          ShapeError, ValueError: a rank, extent, stride or address that no tensor can have
 Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed);

@@ -37,7 +37,8 @@ class ElementwiseProgram {
 
   /// A new input; returns its register. ValueError beyond kMaxInputs (output: kMaxOutputs).
   int input(DType dtype);
-  /// Applies op after the casts that it requires; returns the register of the result.
+  /// Applies op after the casts that it requires; returns the register of the result. A comparison
+  /// of int64 with uint64 takes several instructions, since no integer type holds both.
   /// Errors   DTypeError as scalar_op_types; ValueError beyond kMaxRegisters
   int apply(ScalarOp op, std::span<const int> sources);
   int apply(ScalarOp op, std::initializer_list<int> sources);

@@ -43,7 +43,9 @@ namespace PALIMPSEST_API palimpsest {
 ///   propagate NaN. `sign` of a complex z is z/|z|, of 0 it is 0.
 /// - `sinc` is sin(pi x) / (pi x). `angle` of a negative real is pi. `fma(a, b, c)` is a*b + c
 ///   with both steps rounded. `where(c, a, b)`; `make_complex(re, im)`; `identity` is the cast.
-/// - Complex products and quotients are the plain formulas: an infinite operand gives NaN.
+/// - Complex products are the plain formula: an infinite operand gives NaN. Quotients are the plain
+///   formula too, computed without overflow or underflow on the way; by 0 they are NaN.
+/// - Comparisons of int64 with uint64 are exact.
 enum class ScalarOp : std::uint8_t {
 #define PALIMPSEST_ENUMERATOR(name, arity, rule) name,
   PALIMPSEST_FOR_EACH_SCALAR_OP(PALIMPSEST_ENUMERATOR)

@@ -31,6 +31,7 @@ Variable ones_like(const Variable& x);
 Variable empty_like(const Variable& x);
 
 /// 0, 1, ..., n - 1; n may be computed from extents.
+/// Errors   ShapeError: n below 0
 Variable arange(const Operand& n, DType dtype = DType::int64, Device device = {});
 /// start, start + step, ... as long as it is in front of stop; int64 from integers, else float64.
 Variable arange(const WeakNumber& start, const WeakNumber& stop, const WeakNumber& step = 1,

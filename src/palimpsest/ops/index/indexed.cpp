@@ -124,6 +124,10 @@ Variable subtensor(const Variable& x, std::vector<Index> entries) {
 Variable updated(const Variable& y, const Operand& operand, bool increase, std::string_view who) {
   const Apply owner = y.owner();
   const Variable value = resolved(std::vector<Operand>{y, operand})[1];
+  if (increase && is_inexact(value.dtype()) && !is_inexact(y.dtype())) {
+    throw DTypeError("[" + std::string(who) + "] value: got " + value.str() + ", expected " +
+                     std::string(name_of(y.dtype())) + ". Try astype");
+  }
   const auto write = [&](const Variable& x, const std::vector<Index>& where, const Variable& v) {
     return increase ? inc_subtensor(x, where, v) : set_subtensor(x, where, v);
   };

@@ -35,7 +35,7 @@ Variable fft_adjoint(const Variable& x, const Axes& axes, FftOptions options = {
 
 /// The transform of a real array: the last axis has n/2 + 1 elements, the others follow from them.
 ///
-/// Cost     half that of fft if n is even and at most 8,192
+/// Cost     half that of fft if n is known, even and at most 8,192
 /// Errors   DTypeError: complex input
 Variable rfft(const Variable& x, const Axes& axes = {-1}, FftOptions options = {});
 /// The real array of n elements along the last of the axes that has this rfft. Imaginary parts are
