@@ -321,6 +321,26 @@ TEST_F(FunctionGraphTest, RevertIsExactAndEndsNewerMarks) {
   }
 }
 
+TEST_F(FunctionGraphTest, MarksThatHaveEndedStayEndedWhenOthersAreMade) {
+  const Variable s = apply(toy::S, {x});
+  FunctionGraph graph = graph_of({x, y}, {s});
+  const auto first = graph.checkpoint();
+  graph.replace(s, y);
+  const auto second = graph.checkpoint();
+  graph.revert(first);
+  const auto third = graph.checkpoint();
+  expect_error<ValueError>([&] { graph.revert(second); }, "[revert] the mark has ended");
+  graph.release(second);  // no mark: nothing ends
+  EXPECT_NO_THROW(graph.revert(third));
+  graph.commit();
+  const auto fourth = graph.checkpoint();
+  for (const auto ended : {first, second, third}) {
+    expect_error<ValueError>([&] { graph.revert(ended); }, "[revert] the mark has ended");
+  }
+  EXPECT_NO_THROW(graph.revert(fourth));
+  EXPECT_EQ(graph.str(), "FunctionGraph(S(x))");
+}
+
 TEST_F(FunctionGraphTest, ANodeThatMustGoButIsStillUsedIsAnError) {
   const Variable s = apply(toy::S, {x}).named("s"), d = apply(toy::D, {s, s});
   FunctionGraph graph = graph_of({x, y}, {d, s});

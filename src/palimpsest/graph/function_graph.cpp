@@ -109,7 +109,7 @@ bool FunctionGraph::consistent() const { return impl_->state.is_consistent(); }
 FunctionGraph::Token FunctionGraph::checkpoint() { return impl_->checkpoint(); }
 void FunctionGraph::revert(Token token) { impl_->revert(token); }
 void FunctionGraph::release(Token token) { impl_->release(token); }
-void FunctionGraph::commit() { impl_->release(0); }
+void FunctionGraph::commit() { impl_->commit(); }
 
 void FunctionGraph::add_feature(std::shared_ptr<Feature> feature) {
   impl_->features.push_back(std::move(feature));

@@ -424,21 +424,34 @@ void FunctionGraph::Impl::validate() {
 }
 
 FunctionGraph::Token FunctionGraph::Impl::checkpoint() {
-  marks_.push_back(log_.size());
-  return marks_.size() - 1;
+  marks_.push_back({++last_token_, log_.size()});
+  return last_token_;
+}
+
+std::vector<FunctionGraph::Impl::Mark>::iterator FunctionGraph::Impl::find_mark(Token token) {
+  return std::find_if(marks_.begin(), marks_.end(),
+                      [&](const Mark& mark) { return mark.token == token; });
 }
 
 void FunctionGraph::Impl::revert(Token token) {
-  if (token >= marks_.size()) {
-    throw ValueError("[revert] the mark has ended: got " + std::to_string(token) + ", expected " +
-                     "one of " + std::to_string(marks_.size()));
+  const auto mark = find_mark(token);
+  if (mark == marks_.end()) {
+    throw ValueError("[revert] the mark has ended: got token " + std::to_string(token) +
+                     ", expected one that checkpoint() gave since the last commit(), and that no "
+                     "revert() or release() has ended");
   }
-  marks_.resize(token + 1);
-  roll_back(marks_[token], "revert");
+  const std::size_t size = mark->size;
+  marks_.erase(mark + 1, marks_.end());
+  roll_back(size, "revert");
 }
 
 void FunctionGraph::Impl::release(Token token) {
-  if (token < marks_.size()) marks_.resize(token);
+  marks_.erase(find_mark(token), marks_.end());
+  finish();
+}
+
+void FunctionGraph::Impl::commit() {
+  marks_.clear();
   finish();
 }
 

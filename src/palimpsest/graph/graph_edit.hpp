@@ -37,6 +37,7 @@ class FunctionGraph::Impl {
   Token checkpoint();
   void revert(Token token);
   void release(Token token);
+  void commit();
   void refresh_orderings() { finish(); }
   std::vector<NodeInfo*> sorted() const;
   Use use_of(const UseSlot& slot) const;
@@ -77,7 +78,13 @@ class FunctionGraph::Impl {
 
   std::deque<UseSlot> output_slots_;
   std::vector<Change> log_;
-  std::vector<std::size_t> marks_;  // sizes of the log
+  struct Mark {
+    Token token;
+    std::size_t size;  // of the log
+  };
+  std::vector<Mark>::iterator find_mark(Token token);
+  std::vector<Mark> marks_;
+  Token last_token_ = 0;
   std::uint64_t next_position_ = 0;
   struct Origin {
     std::shared_ptr<const StackTrace> calls, text;  // the same calls, without and with a reason
