@@ -45,6 +45,12 @@ void for_each_child(const VarInfo& v, F&& f) {
 template <class F>
 void for_each_other_use(const NodeInfo& node, int input, const std::vector<VarInfo*>& of, F&& f) {
   for (const VarInfo* v : of) {
+    if (v->n_uses > node.slots.size()) {
+      for (const UseSlot& slot : node.slots) {
+        if (slot.var == v && slot.index != input) f(slot);
+      }
+      continue;
+    }
     for (const UseSlot* slot = v->first; slot; slot = slot->next) {
       if (slot->node == &node && slot->index != input) f(*slot);
     }
@@ -66,6 +72,38 @@ class WaysTo {
 
  private:
   PointerMap<VarInfo, std::vector<Region>> regions_;
+};
+
+// Which variables exist only after a node has run. Looks at each variable once, at all above it.
+class After {
+ public:
+  explicit After(const NodeInfo& node) : node_(node) {}
+
+  bool holds(VarInfo& v) {
+    std::vector<std::pair<VarInfo*, bool>> open{{&v, false}};  // whether its parents are known
+    while (!open.empty()) {
+      VarInfo* const top = open.back().first;
+      if (std::exchange(open.back().second, true)) {
+        bool& is_after = *known_.find(top);
+        for_each_parent(*top, [&](VarInfo& parent, const AliasEdge&) {
+          is_after = is_after || *known_.find(&parent);
+        });
+        open.pop_back();
+      } else if (known_.try_emplace(top, top->owner == &node_).second) {
+        for_each_parent(*top, [&](VarInfo& parent, const AliasEdge&) {
+          if (!known_.contains(&parent)) open.emplace_back(&parent, false);
+        });
+      } else {
+        open.pop_back();
+      }
+    }
+    return *known_.find(&v);
+  }
+  const PointerMap<VarInfo, bool>& looked_at() const { return known_; }
+
+ private:
+  const NodeInfo& node_;
+  PointerMap<VarInfo, bool> known_;
 };
 
 bool meets_any(const std::vector<Region>& written, const Region& shown, const TensorType& type) {
@@ -132,31 +170,13 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
   return tops;
 }
 
-// True if v exists only after the node has run.
-bool GraphState::is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const {
-  PointerSet<VarInfo> seen;
-  std::vector<VarInfo*> open{&v};
-  seen.insert(&v);
-  bool found = false;
-  while (!open.empty()) {
-    VarInfo* const top = open.back();
-    open.pop_back();
-    found = found || top->owner == &node;
-    for_each_parent(*top, [&](VarInfo& parent, const AliasEdge&) {
-      if (seen.insert(&parent)) open.push_back(&parent);
-    });
-  }
-  probed.insert(probed.end(), seen.begin() + 1, seen.end());
-  return found;
-}
-
 Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& written,
                       bool may_stop) const {
   Walk walk;
   may_stop = may_stop && n_joins_ == 0;
   walk.tops = tops_of(destroyed, written, may_stop);
   PointerSet<VarInfo> members;
-  PointerMap<VarInfo, bool> after;  // of variables with several parents
+  After after(node);
   for (std::size_t t = 0; t < walk.tops.size(); ++t) {
     const Top& top = walk.tops[t];
     WaysTo ways;
@@ -166,18 +186,7 @@ Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& wr
       if (!meets_any(top.written, map, top.var->type()) || !ways.add(v, map)) return;
       int n_parents = 0;
       if (n_joins_ > 0) for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
-      if (n_parents > 1) {
-        const auto [is_later, is_new] = after.try_emplace(&v, false);
-        if (is_new) {
-          std::vector<VarInfo*> probed;
-          *is_later = is_after(node, v, probed);
-          for (VarInfo* p : probed) walk.visits.push_back({p, {nullptr, t, map, false, false}});
-        }
-        if (*is_later) {
-          walk.visits.push_back({&v, {nullptr, t, map, false, false}});
-          return;
-        }
-      }
+      if (n_parents > 1 && after.holds(v)) return;
       const bool is_first = members.insert(&v);
       if (is_first) walk.members.push_back(&v);
       walk.visits.push_back({&v, {nullptr, t, map, true, is_first}});
@@ -194,11 +203,18 @@ Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& wr
           continue;
         }
       }
-      for_each_child(*v, [&](VarInfo& child, const AliasEdge& e) {
+      const auto go_down = [&](VarInfo& child, const AliasEdge& e) {
         visit(child, e.map.within(map, top.var->type()));
-      });
+      };
+      const ManyUses* const many = map.is_whole() ? many_uses(*v) : nullptr;
+      if (many) {
+        for (const auto& [child, edge] : many->children_near(top.written)) go_down(*child, *edge);
+      } else {
+        for_each_child(*v, go_down);
+      }
     }
   }
+  for (const auto& [v, is_after] : after.looked_at()) walk.visits.push_back({v, {}});
   return walk;
 }
 
@@ -303,10 +319,9 @@ void GraphState::compute(Record& record) {
   std::tie(record.fault, record.culprit) = fault_of(node, node.apply, record.input, found.members);
   if (record.fault != InconsistencyKind::none) faulty_.insert(&record);
   for (VarInfo* m : found.members) {
-    for (UseSlot* slot = m->first; slot; slot = slot->next) {
-      if (!slot->node || slot->node == &node || !slot->node->is_declared) continue;
-      if (slot->reads) ++record.support[slot->node];
-    }
+    for_each_reader(*m, [&](const UseSlot& slot) {
+      if (slot.node != &node && slot.node->is_declared) ++record.support[slot.node];
+    });
   }
   record.members = std::move(found.members);
   record.runs = std::move(found.runs);
@@ -388,6 +403,7 @@ void GraphState::raise(UseSlot& slot) {
   VarInfo& v = *slot.var;
   NodeInfo* const node = slot.node;
   end_run(v);
+  v.many_uses.reset();
   if (!node) {
     if (v.n_outputs == 1) queue_all_at(v, true);
     return;
@@ -417,6 +433,7 @@ void GraphState::drop(UseSlot& slot) {
   VarInfo& v = *slot.var;
   NodeInfo* const node = slot.node;
   end_run(v);
+  v.many_uses.reset();
   if (!node) {
     if (v.n_outputs == 1) queue_all_at(v, true);
     return;

@@ -31,6 +31,7 @@
 #include "palimpsest/base/fixed_array.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/graph/inconsistency.hpp"
+#include "palimpsest/graph/many_uses.hpp"
 #include "palimpsest/graph/op.hpp"
 
 namespace palimpsest::graph_detail {
@@ -69,6 +70,7 @@ struct VarInfo {
   bool is_protected = false, is_input = false, is_last = false;
   Run* run = nullptr;
   std::vector<Entry> entries;
+  std::unique_ptr<ManyUses> many_uses = {};  // null: not known
 
   const TensorType& type() const;
   Variable handle() const;
@@ -193,6 +195,18 @@ bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region)
 
 /// The last value of the run that a walk for this node comes by.
 VarInfo& end_for(const NodeInfo& node, const Run& run);
+
+/// The uses that read the variable, in their order.
+template <class F>
+void for_each_reader(VarInfo& v, F&& f) {
+  if (const ManyUses* const many = many_uses(v)) {
+    for (UseSlot* slot : many->readers()) f(*slot);
+    return;
+  }
+  for (UseSlot* slot = v.first; slot; slot = slot->next) {
+    if (slot->node && slot->reads) f(*slot);
+  }
+}
 
 /// Result of a walk from an overwritten variable: the values and runs on its way.
 struct Walk {
@@ -332,7 +346,6 @@ class GraphState {
   void add_support(NodeInfo& before, NodeInfo& after, int count);
   void try_insert(NodeInfo& before, NodeInfo& after);
   void set_aside(NodeInfo& before, NodeInfo& after);
-  bool is_after(const NodeInfo& node, VarInfo& v, std::vector<VarInfo*>& probed) const;
   Inconsistency gravest_record() const;
   Inconsistency hidden_fault() const;
   Inconsistency cycle_fault() const;

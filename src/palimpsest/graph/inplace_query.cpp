@@ -132,11 +132,10 @@ class Analysis {
     const auto fault = state_.fault_of(node_, variant_, input, walk.members);
     if (fault.first != InconsistencyKind::none) return fault.first;
     std::vector<NodeInfo*> readers;
-    for (const VarInfo* m : walk.members) {
-      for (const UseSlot* slot = m->first; slot; slot = slot->next) {
-        if (!slot->node || slot->node == &node_) continue;
-        if (slot->reads) readers.push_back(slot->node);
-      }
+    for (VarInfo* m : walk.members) {
+      graph_detail::for_each_reader(*m, [&](const UseSlot& slot) {
+        if (slot.node != &node_) readers.push_back(slot.node);
+      });
     }
     const bool is_last = std::any_of(walk.tops.begin(), walk.tops.end(),
                                      [](const auto& top) { return top.var->is_last; });

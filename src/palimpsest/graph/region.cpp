@@ -241,6 +241,19 @@ bool Region::covers(const Region& other) const {
   return true;
 }
 
+std::optional<std::pair<index_t, index_t>> Region::bounds(std::size_t axis) const {
+  if (kind_ == Kind::lattice && axis == kBytes) {
+    index_t first = offset_, last = offset_ + width_ - 1;
+    for (const Stride& s : strides_) {
+      (s.bytes < 0 ? first : last) += s.bytes * (std::max<index_t>(s.extent, 1) - 1);
+    }
+    return std::pair(first, last);
+  }
+  if (!is_box() || axis >= ranges_.size() || ranges_[axis].count == kUnknown) return {};
+  const Range& r = ranges_[axis];
+  return std::minmax({r.start, r.start + r.step * (r.count - 1)});
+}
+
 // start:stop:step, as one would write it as an index.
 static std::string as_slice(const Region::Range& r) {
   if (r.count == kUnknown) return r.step == 1 ? ":" : "::" + std::to_string(r.step);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
@@ -66,6 +67,11 @@ class Region {
   bool meets(const Region& other, const TensorType& parent) const;
   /// True only if every byte of `other` is one of this region; false may be wrong.
   bool covers(const Region& other) const;
+
+  static constexpr std::size_t kBytes = static_cast<std::size_t>(-1);
+  /// The first and the last position that it may show: along an axis of the parent, for a box; of
+  /// the parent's bytes, for a lattice and the axis kBytes. Nothing: any.
+  std::optional<std::pair<index_t, index_t>> bounds(std::size_t axis) const;
 
   /// `whole`, `unknown`, `[0:3, :]`, `bytes 8 + (3 x 16, ) of 8`.
   std::string str() const;

@@ -15,6 +15,7 @@ class ViewOp : public Op {
   AliasMap view_map(const Apply&) const final { return {{0, {0}}}; }
   std::optional<Layout> view_layout(const Apply& apply, int out, const Layout& in) const final;
   Region view_region(const Apply& apply, int out, int in) const final;
+  bool reads(const Apply&, int) const final { return false; }
   std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   bool can_fail() const override { return false; }
