@@ -50,6 +50,54 @@ TEST_F(ErrorTest, ErrorOfAStepKeepsItsClassAndNamesNodeStepAndInputs) {
   EXPECT_NE(text.find(" = [7., 1., 2., 3., 4.] of 7"), std::string::npos) << text;
 }
 
+// Infers these shapes, whatever its inputs are.
+class WrongShapes final : public Op {
+ public:
+  explicit WrongShapes(std::vector<Extents> shapes) : shapes_(std::move(shapes)) {}
+  std::string name() const override { return "WrongShapes"; }
+  std::string parameters() const override {
+    return std::to_string(reinterpret_cast<std::uintptr_t>(this));
+  }
+  Apply make_node(std::span<const Variable> inputs) const override {
+    return node(inputs, {inputs[0].type()});
+  }
+  std::vector<Extents> infer_shapes(const Apply&, std::span<const Extents>) const override {
+    return shapes_;
+  }
+  void run(RunContext&) const override {}
+
+ private:
+  std::vector<Extents> shapes_;
+};
+
+TEST_F(ErrorTest, InferredShapesThatDoNotFitTheOutputsNameTheOp) {
+  const Variable fixed = make_input({DType::float64, {3}, {}}, "fixed");
+  const auto expect_refusal = [&](const Variable& v, std::vector<Extents> shapes,
+                                  const std::string& text) {
+    const auto op = std::make_shared<const WrongShapes>(std::move(shapes));
+    const Variable bad = op->make_node({&v, 1}).output(0);
+    const Variable last = ops::loop(
+                              [&](const auto& w) -> std::vector<Variable> {
+                                return {op->make_node({&w[0], 1}).output(0) * 2.0};
+                              },
+                              {.states = {v}, .n_steps = 2})
+                              .last(0);
+    const Variable branch = ops::ifelse(ops::gt(ops::sum(v), 0.0), bad, v);
+    for (const Variable& out : {bad * 2.0, last, branch}) {
+      const Function f = function({v}, out);
+      const auto call = [&] { f(Tensor::ones({3})); };
+      EXPECT_THROW(call(), ShapeError);
+      EXPECT_EQ(text_of(call).find("[WrongShapes] infer_shapes: " + text), 0u) << text_of(call);
+    }
+    EXPECT_NO_THROW(function({v}, branch)(Tensor::full({3}, -1.0)));
+  };
+  expect_refusal(x, {}, "got 0 shapes, expected one for each output, 1");
+  expect_refusal(x, {{3}, {3}}, "got 2 shapes, expected one for each output, 1");
+  expect_refusal(x, {{3, 3}}, "got (3, 3) for output 0, expected a shape that its type admits");
+  expect_refusal(x, {{}}, "got () for output 0, expected a shape that its type admits");
+  expect_refusal(fixed, {{2}}, "got (2,) for output 0, expected a shape that its type admits");
+}
+
 TEST_F(ErrorTest, BigInputsAreNotPrinted) {
   const Function f = function({x}, hooked(x, [] { throw ValueError("no"); }));
   const std::string text = text_of([&] { f(Tensor::ones({100000})); });

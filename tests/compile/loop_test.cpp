@@ -516,6 +516,19 @@ TEST(LoopMemory, RandomNumbersDifferFromStepToStep) {
 
 // -- identity and errors -------------------------------------------------------------------------
 
+// A loop of a loop of a loop: each is planned, and its extents are found, once.
+TEST(LoopMemory, PlanningTakesAsLongAsTheNestIsDeep) {
+  const std::function<Variable(const Variable&, int)> nest = [&](const Variable& v, int depth) {
+    if (depth == 0) return v * 2.0;
+    return ops::loop([&](const Variables& w) -> Variables { return {nest(w[0], depth - 1)}; },
+                     {.states = {v}, .n_steps = 1})
+        .last(0);
+  };
+  const Variable x = input({kUnknown}, "x");
+  const Function f = function({x}, nest(x, 24));
+  EXPECT_EQ(f(Tensor::ones({2})).tensor().to_vector<double>(), (std::vector<double>{2, 2}));
+}
+
 TEST(LoopOp, IsEqualByWhatItComputes) {
   const Variable s = input({2}, "s");
   const auto op_of = [&](double factor, index_t n) {

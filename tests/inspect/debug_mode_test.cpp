@@ -205,6 +205,36 @@ TEST_F(DebugModeTest, FindsShapesThatDoNotFitTheType) {
   expect_text(error, "inferred shape (3,), type float64 (4,)");
 }
 
+TEST_F(DebugModeTest, FindsInferredShapesThatAreNotThoseOfTheOutputs) {
+  using Shapes = std::vector<Extents>;
+  const struct {
+    Shapes shapes;
+    int output;
+    std::string text;
+  } cases[] = {{{}, -1, "0 inferred shapes, 1 outputs"},
+               {{{4}, {4}}, -1, "2 inferred shapes, 1 outputs"},
+               {{{4, 4}}, 0, "output 0: inferred shape (4, 4), type float64 (?,)"},
+               {{{}}, 0, "output 0: inferred shape (), type float64 (?,)"},
+               {{{-2}}, 0, "output 0: inferred shape (-2,), type float64 (?,)"}};
+  for (const auto& c : cases) {
+    const auto bad = [&](const Variable& v) {
+      return liar({.shapes = [&](auto) { return c.shapes; }}, {v});
+    };
+    const Variable looped =
+        ops::loop([&](const auto& v) -> std::vector<Variable> { return {ops::sqrt(bad(v[0]))}; },
+                  {.states = {x}, .n_steps = 2})
+            .last(0);
+    const Variable branch = ops::ifelse(ops::gt(ops::sum(x), 0.0), bad(x), x);
+    for (const Variable& v : {bad(x) * 2.0, looped, branch}) {
+      const auto error = error_of<InvalidValueError>({x}, v, {a});
+      expect_text(error, "[DebugMode: InvalidValueError] Liar");
+      expect_text(error, c.text);
+      EXPECT_EQ(error.node().op().name(), "Liar");
+      EXPECT_EQ(error.output(), c.output);
+    }
+  }
+}
+
 TEST_F(DebugModeTest, FindsBoolsThatAreNone) {
   const Variable v =
       liar({.dtype = DType::bool_,

@@ -142,6 +142,16 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   return plan;
 }
 
+std::shared_ptr<const LoopPlan> LoopPlans::find_or_make(const Apply& loop,
+                                                        std::span<const Layout> inputs) {
+  std::vector<Entry>& entries = entries_[loop.node()];
+  for (const Entry& entry : entries) {
+    if (std::ranges::equal(entry.inputs, inputs)) return entry.plan;
+  }
+  entries.push_back({{inputs.begin(), inputs.end()}, make_loop_plan(loop, inputs)});
+  return entries.back().plan;
+}
+
 std::size_t measured_steps(const Plan& plan) {
   std::size_t count = plan.steps.size();
   for (const PlannedStep& step : plan.steps) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "palimpsest/ops/loop/loop_op.hpp"
@@ -50,6 +51,19 @@ struct LoopPlan {
 };
 
 std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs);
+
+/// The plans of the loops of one graph, each made once for the same layouts.
+class LoopPlans {
+ public:
+  std::shared_ptr<const LoopPlan> find_or_make(const Apply& loop, std::span<const Layout> inputs);
+
+ private:
+  struct Entry {
+    std::vector<Layout> inputs;
+    std::shared_ptr<const LoopPlan> plan;
+  };
+  std::unordered_map<const ApplyNode*, std::vector<Entry>> entries_;
+};
 
 /// The number of measured steps of a plan: its own, then those in the bodies of its loops.
 std::size_t measured_steps(const Plan& plan);

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/transforms/library_memory.hpp"
 #include "palimpsest/plan/arrangement.hpp"
@@ -38,8 +39,9 @@ struct RunTimeExtents {
 
 class Planner {
  public:
-  explicit Planner(const PlanRequest& request, PartPlaces places = {})
+  Planner(const PlanRequest& request, LoopPlans& loops, PartPlaces places = {})
       : request_(request),
+        loops_(loops),
         graph_(*request.graph),
         order_(graph_.toposort()),
         branches_(graph_, order_),
@@ -222,7 +224,7 @@ class Planner {
 
   // A shape error in a branch counts only when the branch is taken.
   std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) const try {
-    return node.op().infer_shapes(node, inputs);
+    return inferred_shapes(node, inputs);
   } catch (Error& error) {
     if (dynamic_cast<const ShapeError*>(&error) && branches_.of(node) >= 0) {
       throw RunTimeExtents{node.op().name()};
@@ -274,7 +276,7 @@ class Planner {
     if (!runs || has_all_parts(planned, input_extents)) return;
     std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
     if (dynamic_cast<const ops::Loop*>(&node.op())) {
-      planned.loop = make_loop_plan(node, input_layouts);
+      planned.loop = loops_.find_or_make(node, input_layouts);
       if (!planned.loop->body.run_time_extents.empty()) throw RunTimeExtents{node.op().name()};
       scratch = static_cast<std::size_t>(planned.loop->scratch_bytes);
     }
@@ -514,6 +516,7 @@ class Planner {
   }
 
   const PlanRequest& request_;
+  LoopPlans& loops_;
   const FunctionGraph& graph_;
   std::vector<Apply> order_;
   Branches branches_;
@@ -533,13 +536,14 @@ class Planner {
 
 // The plan with inputs of joins in their places, if that takes no more memory.
 Plan best_plan(const PlanRequest& request) {
-  Planner plain(request);
+  LoopPlans loops;
+  Planner plain(request, loops);
   plain.lay_out();
   PartPlaces places = request.places_joins ? plain.part_places() : PartPlaces();
   const std::size_t n_steps = plain.n_steps();
   Plan plan = plain.finish();
   while (!places.empty()) {
-    Planner placed(request, places);
+    Planner placed(request, loops, places);
     placed.lay_out();
     std::erase_if(places, [&](const auto& entry) { return !placed.keeps(entry.first); });
     if (placed.n_places() > places.size()) continue;

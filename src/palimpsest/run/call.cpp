@@ -407,7 +407,9 @@ void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
   Stages::Result made;
   const auto run_steps = [&] {
-    made = program_.staged().run(std::span<const Tensor* const>(inputs.data(), inputs.size()));
+    made = program_.with_checked_shapes([&] {
+      return program_.staged().run(std::span<const Tensor* const>(inputs.data(), inputs.size()));
+    });
   };
   if (const auto threads = program_.config->threads) {
     run_with_threads(static_cast<int>(*threads), run_steps);

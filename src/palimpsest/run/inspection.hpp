@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "palimpsest/base/view.hpp"
+#include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/plan/plan.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
 
@@ -75,6 +76,8 @@ class Inspection {
   /// Called for every call, before its first step. An exception ends the call; then no container
   /// and no argument has changed.
   virtual std::unique_ptr<CallWatch> watch(const CallAccess& call) const = 0;
+  /// Planning fails with this error, unless another one is thrown here.
+  virtual void wrong_shapes(const InferredShapesError&, const CompileFacts*) const {}
 };
 
 }  // namespace palimpsest

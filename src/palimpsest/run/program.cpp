@@ -78,7 +78,8 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
   request.threads = static_cast<int>(config->threads.value_or(pool_threads()));
   request.parallel_grain = config->parallel_grain;
   request.input_layouts = signature;
-  PlanCache::Entry entry{std::move(signature), make_plan(request)};
+  PlanCache::Entry entry{std::move(signature),
+                         with_checked_shapes([&] { return make_plan(request); })};
   if (inspection && entry.plan.run_time_extents.empty())
     inspection->planned(entry.plan, [&] { return make_plan(request); });
   note_places(entry);

@@ -149,6 +149,16 @@ struct Program {
                                     : static_cast<int>(input - arguments.size());
   }
   PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
+  /// As f(). The inspection may replace an InferredShapesError.
+  template <class F>
+  auto with_checked_shapes(F&& f) const {
+    try {
+      return f();
+    } catch (const InferredShapesError& error) {
+      if (inspection) inspection->wrong_shapes(error, facts.get());
+      throw;
+    }
+  }
   /// The input that an argument's or a container's buffer shows; -1 for other buffers.
   int input_behind(const PlannedBuffer& buffer) const {
     if (buffer.kind == BufferKind::argument) return buffer.index;

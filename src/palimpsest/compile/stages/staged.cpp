@@ -6,6 +6,7 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/stages/staged_run.hpp"
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/graph/origin.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
@@ -151,7 +152,7 @@ void StagedRun::find_extents(const Apply& node) {
       if (ops::has_run_time_extents(node, inputs)) {
         undecided_.insert(node.node());
       } else {
-        outputs = node.op().infer_shapes(node, inputs);
+        outputs = inferred_shapes(node, inputs);
       }
     } catch (Error& error) {
       error.add_note(describe_node(node, inputs));
@@ -397,8 +398,7 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
     extents.push_back(t.shape());
   }
   const auto* measured = dynamic_cast<const ops::MeasuredOp*>(&node.op());
-  extents =
-      measured ? measured->measured_shapes(node, views) : node.op().infer_shapes(node, extents);
+  extents = measured ? measured->measured_shapes(node, views) : inferred_shapes(node, extents);
   std::vector<Tensor> results(node.output_count());
   std::vector<MutableView> outputs;
   for (std::size_t k = 0; k < results.size(); ++k) {

@@ -81,6 +81,15 @@ class DebugInspection final : public Inspection {
     for (int run = 1; run < options_.patience; ++run) check_same_plan(plan, again(), run);
   }
 
+  void wrong_shapes(const InferredShapesError& error, const CompileFacts* facts) const override {
+    const auto* const known = dynamic_cast<const DebugFacts*>(facts);
+    StepContext context;
+    context.pass = "production";
+    context.node = error.node();
+    if (known) context.reason = known->record->reason_of(error.node());
+    throw_wrong_shapes(error, context);
+  }
+
   std::unique_ptr<CallWatch> watch(const CallAccess& call) const override;
 
  private:

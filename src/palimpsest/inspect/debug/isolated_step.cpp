@@ -10,6 +10,7 @@
 
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/graph/collective.hpp"
+#include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/inspect/debug/patterns.hpp"
 #include "palimpsest/inspect/debug/scan_values.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
@@ -38,10 +39,38 @@ IsolatedStep::IsolatedStep(const DebugOptions& options, const StepContext& conte
   choose_implementations();
 }
 
+void throw_wrong_shapes(const InferredShapesError& error, const StepContext& context) {
+  const Apply& node = error.node();
+  const int output = error.output();
+  Variable v;
+  std::string what =
+      fmt::format("{} inferred shapes, {} outputs", error.got().size(), node.output_count());
+  if (output >= 0) {
+    v = node.output(static_cast<std::size_t>(output));
+    what = fmt::format("output {}: inferred shape {}, type {}", output,
+                       extents_text(error.got()[static_cast<std::size_t>(output)]), v.type().str());
+  }
+  // The op may be one of the body of a loop.
+  StepContext own = context;
+  if (own.node != node) {
+    own.node = node;
+    own.inputs.clear();
+  }
+  throw InvalidValueError(
+      DebugMessage("InvalidValueError", own)
+          .line(what)
+          .finish(nullptr, "infer_shapes and the types that make_node gives must agree."),
+      {context.reason, node, v, -1, output});
+}
+
 void IsolatedStep::infer() {
   std::vector<Extents> inputs;
   for (const DebugValue& v : context_.inputs) inputs.push_back(v.extents());
-  extents_ = op_.infer_shapes(context_.node, inputs);
+  try {
+    extents_ = inferred_shapes(context_.node, inputs);
+  } catch (const InferredShapesError& error) {
+    throw_wrong_shapes(error, context_);
+  }
   scratch_bytes_ = op_.scratch_bytes(context_.node, context_.layouts);
   if (dynamic_cast<const ops::Loop*>(&op_)) {
     loop_ = make_loop_plan(context_.node, context_.layouts);
@@ -49,14 +78,6 @@ void IsolatedStep::infer() {
   }
   for (std::size_t k = 0; k < context_.node.output_count(); ++k) {
     const Variable v = context_.node.output(k);
-    if (!v.type().admits(extents_[k])) {
-      throw InvalidValueError(
-          DebugMessage("InvalidValueError", context_)
-              .line(fmt::format("output {}: inferred shape {}, type {}", k, to_string(extents_[k]),
-                                v.type().str()))
-              .finish(nullptr, "infer_shapes and the types that make_node gives must agree."),
-          {context_.reason, context_.node, v, -1, static_cast<int>(k)});
-    }
     out_layouts_.push_back(Layout::dense(v.dtype(), extents_[k]));
     overwrites_.push_back(-1);
     const auto destroyed = destroys_.find(static_cast<int>(k));

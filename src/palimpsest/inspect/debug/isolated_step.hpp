@@ -14,6 +14,7 @@
 
 namespace palimpsest {
 
+class InferredShapesError;
 struct LoopPlan;
 
 /// Destination of a result: a layout that starts `lead` bytes behind the start of its buffer.
@@ -96,6 +97,10 @@ class IsolatedStep {
   std::size_t scratch_bytes_ = 0;
   std::shared_ptr<const LoopPlan> loop_;  // of a loop: how the executor runs it
 };
+
+/// Reports the shapes as a fault of the op.
+/// Errors  InvalidValueError
+[[noreturn]] void throw_wrong_shapes(const InferredShapesError& error, const StepContext& context);
 
 /// Checks a result that is a view of an input: inside of it, inside of the declared region, and the
 /// value that the op gives when it copies. Returns the value.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "palimpsest/graph/function_graph.hpp"
-#include "palimpsest/ops/loop/measured_op.hpp"
+#include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
@@ -355,8 +355,16 @@ Loop::BodyExtents Loop::body_extents(std::span<const Extents> inputs) const {
     for (const Variable& v : node.inputs()) given.push_back(extents_of(v));
     std::vector<Extents> result;
     if (std::none_of(given.begin(), given.end(), has_unknown)) {
-      result = node.op().infer_shapes(node, given);
-      found.are_known = found.are_known && !ops::has_run_time_extents(node, given);
+      bool is_known = true;
+      if (const auto* const loop = dynamic_cast<const Loop*>(&node.op())) {
+        auto inner = loop->infer(given);
+        result = std::move(inner.first);
+        is_known = !inner.second;
+      } else {
+        result = inferred_shapes(node, given);
+        is_known = std::none_of(result.begin(), result.end(), has_unknown);
+      }
+      found.are_known = found.are_known && is_known;
     } else {
       for (const Variable& v : node.outputs()) result.push_back(v.type().shape);
     }
@@ -374,16 +382,25 @@ bool Loop::has_known_body(std::span<const Extents> inputs) const {
 }
 
 bool Loop::has_run_time_extents(std::span<const Extents> inputs) const {
+  return has_run_time_extents(body_extents(inputs));
+}
+
+bool Loop::has_run_time_extents(const BodyExtents& body) const {
   const bool has_rows =
       !parts_.mapped.empty() || std::any_of(parts_.states.begin(), parts_.states.end(),
                                             [](const auto& state) { return state.has_history; });
-  return (parts_.is_open() && has_rows) || !has_known_body(inputs);
+  return (parts_.is_open() && has_rows) || !body.are_known;
 }
 
 std::vector<Extents> Loop::infer_shapes(const Apply&, ExtentsSpan inputs) const {
+  return infer(inputs).first;
+}
+
+std::pair<std::vector<Extents>, bool> Loop::infer(std::span<const Extents> inputs) const {
   const std::optional<index_t> n = n_steps(inputs);
   check_lengths(inputs, n);
-  const std::vector<Extents> of_body = body_extents(inputs).of_results;
+  const BodyExtents body = body_extents(inputs);
+  const std::vector<Extents>& of_body = body.of_results;
   const auto rows = [&](index_t more) { return n && !parts_.is_open() ? *n + more : kUnknown; };
   std::vector<Extents> result;
   for (std::size_t k = 0; k < parts_.states.size(); ++k) {
@@ -402,7 +419,7 @@ std::vector<Extents> Loop::infer_shapes(const Apply&, ExtentsSpan inputs) const 
     result.push_back(rows_of(rows(0), of_body[parts_.states.size() + m]));
   }
   if (parts_.until.defined()) result.emplace_back();
-  return result;
+  return {std::move(result), has_run_time_extents(body)};
 }
 
 bool Loop::uses_elements(const Apply&, int in) const {
