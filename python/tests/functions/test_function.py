@@ -117,9 +117,12 @@ def test_lent_arguments():
     f = ps.function([ps.In(x, mutable=True)], x + 1)
     a = np.zeros(3)
     assert f(a).tolist() == [1, 1, 1]
+    a = np.zeros(3)
     a.flags.writeable = False
-    with pytest.raises(ValueError, match="cannot be used in place"):
-        f(a)
+    assert f(a).tolist() == [1, 1, 1]
+    assert a.tolist() == [0, 0, 0]
+    part = ps.function([ps.In(x, mutable=True)], ps.Out(x[1:], borrow=True))
+    assert not part(a).flags.writeable
     with pytest.raises(ValueError, match="cannot be used in place"):
         f(np.zeros(3, ">f8"))
 

@@ -55,7 +55,7 @@ nb::object export_array(Tensor&& result, Kind kind);
 /// Over the memory of this very tensor. Data that are shared with a lazy clone are copied first,
 /// and lazy clones that are made while the array lives are copies.
 nb::object export_in_place(Tensor&& tensor, Kind kind);
-/// Over memory that a function lends until its next call.
+/// Over memory that a function lends until its next call; read-only if the memory is.
 nb::object export_lent(Tensor&& result, Kind kind);
 /// A result of the kind of an argument, with a name for signatures.
 struct ArrayObject : nb::object {

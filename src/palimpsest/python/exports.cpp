@@ -151,7 +151,8 @@ nb::object export_in_place(Tensor&& tensor, Kind kind) {
 }
 
 nb::object export_lent(Tensor&& result, Kind kind) {
-  return in_kind(std::move(result), kind, Access::write_lent);
+  const bool is_fixed = result.storage().state() == StorageState::foreign_read_only;
+  return in_kind(std::move(result), kind, is_fixed ? Access::read_lent : Access::write_lent);
 }
 
 ArrayObject array_like(nb::handle argument, Tensor&& result) {

@@ -467,7 +467,7 @@ Value argument_of(nb::handle object, bool is_lent, Kind& kind) {
   const ClassFacts& facts = facts_of(object);
   if (!leads_to_an_array(facts.road)) return value_of(object);
   kind = merged(kind, facts.kind);
-  return is_lent ? writable_array(object, "argument") : import_by(facts, object, true);
+  return import_by(facts, object, !is_lent);
 }
 
 Tensor writable_array(nb::handle object, const char* who) {
