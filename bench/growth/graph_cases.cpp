@@ -97,6 +97,15 @@ void add_graphs(std::vector<GrowthCase>& cases) {
                            [](auto& x, int n) { return ops::stack(rolls_of(x, n), 1); }));
   cases.push_back(compiled("sets of rows", [](auto& x, int n) { return sets_in(x, n, false); }));
   cases.push_back(compiled("sets of columns", [](auto& x, int n) { return sets_in(x, n, true); }));
+  cases.push_back({"parts of a lent array", [](int n) -> Work {
+                     const Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+                     std::vector<Variable> parts;
+                     for (int i = 0; i < n; ++i) {
+                       parts.push_back(ops::roll(ops::exp(x(slice(i, i + 1))), 1, 0));
+                     }
+                     const Variable joined = ops::join(0, parts);
+                     return [=] { function({In(x, {.is_mutable = true})}, joined); };
+                   }});
   cases.push_back(compiled("split into parts, joined again", [](auto& x, int n) {
     std::vector<Variable> parts = ops::split(ops::join(0, rolls_of(x, n)), n);
     for (Variable& part : parts) part = ops::roll(part, 1, 0);
