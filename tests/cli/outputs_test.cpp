@@ -78,6 +78,35 @@ TEST_F(OutputFiles, AnOutputThatIsAnInputIsRefusedInEveryCommand) {
                  "the input");
 }
 
+TEST_F(OutputFiles, ACheckpointIsAnOutput) {
+  write_kspace("k.npy");
+  write_kspace("maps.npy");
+  const std::vector<std::string> base = {"recon",  dir / "k.npy", "--maps",   dir / "maps.npy",
+                                         "--save", dir / "x.npy", "--report", dir / "r.json"};
+  const auto with = [&](const std::string& checkpoint) {
+    std::vector<std::string> words = base;
+    words.insert(words.end(), {"--checkpoint", checkpoint});
+    return words;
+  };
+  expect_refused(with(dir / "k.npy"), "the input");
+  expect_refused(with(dir / "maps.npy"), "the input");
+  expect_refused(with(dir / "x.npy"), "two outputs are the same file");
+  expect_refused(with(dir / "r.json"), "two outputs are the same file");
+  expect_refused(with(dir / "none/r.ck"), "there is no directory");
+  expect_refused(with(dir.path()), "is a directory");
+  std::vector<std::string> words = base;
+  words.insert(words.end(), {"--resume", dir / "none.ck"});
+  expect_refused(words, "none.ck");
+  // A run goes on in its own checkpoint, and in no other input.
+  EXPECT_EQ(run_command(with(dir / "r.ck")).code, 0);
+  words = with(dir / "r.ck");
+  words.insert(words.end(), {"--resume", dir / "r.ck", "--iterations", "40"});
+  EXPECT_EQ(run_command(words).code, 0);
+  words = base;
+  words.insert(words.end(), {"--resume", dir / "r.ck", "--checkpoint", dir / "k.npy"});
+  expect_refused(words, "the input");
+}
+
 TEST_F(OutputFiles, BothFilesOfACflAreInputs) {
   write_cfl(dir / "k", Tensor::random_normal({4, 8, 8}, DType::complex64, {1, 2}));
   fs::create_hard_link(dir / "k.hdr", dir / "k.png");

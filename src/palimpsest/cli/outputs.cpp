@@ -63,7 +63,7 @@ std::string ending_of(const std::string& path, const std::vector<std::string>& e
 }
 
 void check_ending(const std::string& path, const std::vector<std::string>& endings) {
-  if (!ending_of(path, endings).empty()) return;
+  if (endings.empty() || !ending_of(path, endings).empty()) return;
   const std::string as = endings.size() == 1 ? " is written as " + endings.front().substr(1) : "";
   throw UsageError(fmt::format("[{}] this output{}: got the ending '{}', expected {}. Try '{}'",
                                path, as, fs::path(path).extension().string(), either_of(endings),
@@ -74,8 +74,9 @@ void check_target(const std::string& path, const std::string& target,
                   const std::vector<std::string>& endings) {
   std::error_code ignored;
   if (fs::is_directory(target, ignored)) {
-    throw UsageError(fmt::format("[{}] is a directory, expected the name of a file. Try '{}'", path,
-                                 (fs::path(path) / ("output" + endings.front())).string()));
+    throw UsageError(fmt::format(
+        "[{}] is a directory, expected the name of a file. Try '{}'", path,
+        (fs::path(path) / ("output" + (endings.empty() ? "" : endings.front()))).string()));
   }
   check_ending(path, endings);
   const fs::path directory = directory_of(target);

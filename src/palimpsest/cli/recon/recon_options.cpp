@@ -115,11 +115,15 @@ void check_numbers(const ReconOptions& options) {
   if (options.iterations < 1 || options.iterations > 1000000000) {
     throw UsageError(fmt::format("[--iterations] got {}, expected at least 1", options.iterations));
   }
-  const double lambda = options.lambda.value_or(0), tolerance = options.tolerance.value_or(0);
-  if (!(lambda >= 0) || !(tolerance >= 0)) {
-    throw UsageError(
-        fmt::format("[--lambda, --tolerance] got {} and {}, expected numbers of at least 0", lambda,
-                    tolerance));
+  for (const auto& [option, value] :
+       {std::pair("--lambda", options.lambda), std::pair("--tolerance", options.tolerance)}) {
+    if (value.value_or(0) >= 0) continue;
+    throw UsageError(fmt::format("[{}] got {}, expected a number of at least 0", option, *value));
+  }
+  if (std::error_code none;
+      !options.scratch.empty() && !std::filesystem::is_directory(options.scratch, none)) {
+    throw UsageError(fmt::format("[--scratch] there is no directory '{0}'. Try mkdir -p '{0}'",
+                                 options.scratch));
   }
   expect_bits(options.bits);
   expect_between("--columns", options.columns, 0);

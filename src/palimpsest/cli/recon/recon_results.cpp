@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/recon/recon_results.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include "palimpsest/cli/images/image_files.hpp"
 #include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/imaging/results/report.hpp"
@@ -43,19 +46,34 @@ std::string image_description(const ScanReconstructionResult& result) {
   return fmt::format("palimpsest {}, scale {:g}", PALIMPSEST_VERSION, result.scale);
 }
 
+// A run may go on in the checkpoint that it resumes.
+bool goes_on_in_place(const ReconOptions& options) {
+  std::error_code ignored;
+  return !options.checkpoint.empty() &&
+         std::filesystem::equivalent(options.checkpoint, options.resume, ignored);
+}
+
 }  // namespace
 
 void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only) {
   for (const std::string& path :
        {options.input, options.maps, options.start, options.trajectory, options.weights,
-        options.basis, phases_of(options).file, options.resume, options.config}) {
+        options.basis, phases_of(options).file, options.config}) {
     outputs.reads(path);
+  }
+  if (!options.resume.empty()) {
+    if (!std::ifstream(options.resume)) {
+      throw UsageError(
+          fmt::format("[--resume] {} cannot be read, expected a checkpoint", options.resume));
+    }
+    if (!goes_on_in_place(options)) outputs.reads(options.resume);
   }
   if (!plan_only) {
     announce_image(outputs, options.output);
     announce_image(outputs, options.save, array_endings());
     outputs.announce(options.save_maps, kMapEndings);
     outputs.announce(options.html, ".html");
+    outputs.announce(options.checkpoint, std::vector<std::string>());
   }
   outputs.announce(options.log, ".txt");
   outputs.announce(options.report, ".json");
@@ -109,9 +127,11 @@ void write_results(Outputs& outputs, const ReconOptions& options, const ScanLayo
   write_image(outputs, options.output, image, image_options(options));
   write_image(outputs, options.save, image);
   if (options.save_maps.empty()) return;
-  Image maps{.data = result.maps, .names = (options.sets > 1 ? Dims("M C") : Dims("C"))};
-  maps.names = maps.names + scan.image_dims();
-  if (maps.names.size() < maps.data.rank()) maps.names = Dims("S") + maps.names;
+  Image maps{.data = result.maps, .names = Dims("C") + scan.image_dims()};
+  // Given maps are those of one slice.
+  const std::size_t slices = scan.n_slices() > 1 && options.maps.empty() ? 1 : 0;
+  if (maps.names.size() + slices < maps.data.rank()) maps.names = Dims("M") + maps.names;
+  if (slices > 0) maps.names = Dims("S") + maps.names;
   write_image(outputs, options.save_maps, maps);
 }
 
