@@ -46,6 +46,17 @@ TEST(ImageFormats, SurviveNiftiAndIsmrmrdBitForBit) {
   expect_same(from_ismrmrd(to_ismrmrd(slices)), slices);
 }
 
+TEST(ImageFormats, IsmrmrdHeadsWithoutDirectionsSayNoPlace) {
+  const Image plane = oblique_image("Ny Nx", {5, 6});
+  IsmrmrdImages images = to_ismrmrd(plane);
+  images.heads[0].attributes.clear();
+  EXPECT_TRUE(from_ismrmrd(images).affine_lps);
+  images.heads[0].phase_direction = images.heads[0].read_direction;
+  EXPECT_FALSE(from_ismrmrd(images).affine_lps);
+  images.heads[0].phase_direction = {0, 0, 0};
+  EXPECT_FALSE(from_ismrmrd(images).affine_lps);
+}
+
 TEST(ImageFormats, IsmrmrdHeadsSayWhereASliceLies) {
   const Image slices = oblique_image("S Ny Nx", {4, 5, 6});
   IsmrmrdImages images = to_ismrmrd(slices);

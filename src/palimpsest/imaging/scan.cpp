@@ -6,6 +6,7 @@
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
+#include "palimpsest/imaging/results/image_formats.hpp"
 
 namespace palimpsest {
 namespace {
@@ -186,12 +187,15 @@ Image image_of(const ScanLayout& layout, const Tensor& data) {
   if (layout.format != FileFormat::ismrmrd) return image;
   std::array<index_t, 3> extents = spatial_extents(image);
   if (layout.n_slices() > 1) extents[2] = 1;
-  image.affine_lps = lps_affine({g.directions, g.position_mm}, g.voxel_mm, extents);
+  AffineMatrix affine = lps_affine({g.directions, g.position_mm}, g.voxel_mm, extents);
+  std::array<std::array<double, 3>, 3> directions = g.directions;
   const double step = std::hypot(g.slice_step_mm[0], g.slice_step_mm[1], g.slice_step_mm[2]);
   if (step > 0) {
     image.voxel_mm[2] = step;
-    for (std::size_t row = 0; row < 3; ++row) (*image.affine_lps)[row][2] = g.slice_step_mm[row];
+    directions[2] = g.slice_step_mm;
+    for (std::size_t row = 0; row < 3; ++row) affine[row][2] = g.slice_step_mm[row];
   }
+  if (are_directions(directions)) image.affine_lps = affine;
   return image;
 }
 

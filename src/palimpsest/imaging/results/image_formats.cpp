@@ -296,10 +296,11 @@ void take_place(Image& image, const IsmrmrdImages& images, const std::vector<ind
     }
     if (square > 0) {
       for (std::size_t row = 0; row < 3; ++row) affine[row][2] = step[row];
+      place.directions[2] = step;
       image.voxel_mm[2] = std::sqrt(square);
     }
   }
-  image.affine_lps = affine;
+  if (are_directions(place.directions)) image.affine_lps = affine;
   if (const auto exact = numbers_of(first, "affine_lps", 12)) {
     for (std::size_t i = 0; i < 12; ++i) affine[i / 4][i % 4] = (*exact)[i];
     image.affine_lps = affine;
@@ -314,6 +315,16 @@ void take_place(Image& image, const IsmrmrdImages& images, const std::vector<ind
 }
 
 }  // namespace
+
+bool are_directions(const std::array<std::array<double, 3>, 3>& directions) {
+  constexpr double kSmallest = 1e-3;  // of the volume that they span, as unit vectors
+  const auto& [x, y, z] = directions;
+  const double volume = x[0] * (y[1] * z[2] - y[2] * z[1]) - x[1] * (y[0] * z[2] - y[2] * z[0]) +
+                        x[2] * (y[0] * z[1] - y[1] * z[0]);
+  double lengths = 1;
+  for (const auto& d : directions) lengths *= std::hypot(d[0], d[1], d[2]);
+  return std::isfinite(lengths) && std::abs(volume) > kSmallest * lengths;
+}
 
 Image from_ismrmrd(const IsmrmrdImages& images) {
   if (images.heads.empty() || images.data.rank() != 5) {

@@ -24,6 +24,9 @@ Image from_nifti(const NiftiImage& nifti);
 IsmrmrdImages to_ismrmrd(const Image& image);
 Image from_ismrmrd(const IsmrmrdImages& images);
 
+/// True if the directions are independent. Scanners that do not know them write zeros.
+bool are_directions(const std::array<std::array<double, 3>, 3>& directions);
+
 /// The array with BART's dimensions as axes in reverse order, for write_cfl(), and back.
 ///
 /// Errors   ShapeError "BART": an axis that BART does not have
