@@ -174,6 +174,12 @@ TEST(AdjointImage, WeighsSamplesBefore) {
   EXPECT_TRUE(equal(adjoint_image(A, k), A.H()(k)));
   EXPECT_THAT([&] { adjoint_image(A, k, Tensor::ones({3})); },
               ThrowsMessage<ShapeError>(HasSubstr("[weights]")));
+  for (const auto& [value, text] :
+       {std::pair(-1.0F, "got -1 at (1, 2)"), {NAN, "the first at (1, 2)"}, {0.0F, "all are 0"}}) {
+    Tensor wrong = Tensor::full<float>({4, 4}, value == 0 ? 0.0F : 1.0F);
+    wrong.set<float>({1, 2}, value);
+    EXPECT_THAT([&] { adjoint_image(A, k, wrong); }, ThrowsMessage<ValueError>(HasSubstr(text)));
+  }
 }
 
 TEST(VolumePattern, HasTheWantedNumberOfSamplesAndAFullCentre) {

@@ -202,3 +202,56 @@ def test_a_basis_gives_the_images_whose_sums_are_the_frames():
     np.testing.assert_allclose(found.image, image, atol=1e-3)
     with pytest.raises(ValueError, match="expected 8 rows"):
         ps.sense_model(maps, mask=mask, basis=basis[:7])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda k, maps, mask: ps.reconstruct(k, maps, mask=mask),
+        lambda k, maps, mask: ps.reconstruct(np.nan_to_num(k), maps * np.nan, mask=mask),
+        lambda k, maps, mask: ps.reconstruct(np.nan_to_num(k), maps, mask=mask, start=k[0]),
+        lambda k, maps, mask: ps.direct_maps(k),
+        lambda k, maps, mask: ps.compress_coils(k, to=2),
+        lambda k, maps, mask: ps.brightness_of(k, ps.brightness_area(np.nan_to_num(k))),
+        lambda k, maps, mask: ps.noise_covariance(k),
+        lambda k, maps, mask: ps.calibration_from(k, np.zeros((N, N, 2), "float32"), 8),
+        lambda k, maps, mask: ps.walsh(k),
+    ],
+)
+def test_values_that_are_not_finite_are_refused(scan, call):
+    _, maps, mask, kspace = scan
+    kspace = kspace.copy()
+    kspace[0, N // 2, N // 2] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinite values: got"):
+        call(kspace, maps, mask)
+
+
+def test_masks_of_whole_numbers_are_masks(scan):
+    _, maps, mask, kspace = scan
+    image = ps.reconstruct(kspace, maps, mask=mask, regularizers="l2:0.01").image
+    for dtype in ("uint8", "int32"):
+        found = ps.reconstruct(kspace, maps, mask=mask.astype(dtype) * 7, regularizers="l2:0.01")
+        np.testing.assert_array_equal(found.image, image)
+    np.testing.assert_array_equal(ps.sense_model(maps, mask=mask.astype("uint8") * 255)(scan[0]), kspace)
+
+
+@pytest.mark.parametrize("method", ["primal_dual", "admm"])
+@pytest.mark.parametrize("unit", [1e-28, 1e-20, 1e18, 1e28])
+def test_units_of_kspace_do_not_matter(scan, method, unit):
+    _, maps, mask, kspace = scan
+    how = {"mask": mask, "regularizers": "tv:0.01", "method": method, "iterations": 20}
+    known = ps.reconstruct(kspace, maps, **how)
+    found = ps.reconstruct((kspace * unit).astype("complex64"), maps, **how)
+    assert error(found.image / np.float64(unit), known.image) < 1e-3
+    objective = found.solve.history[-1].objective / np.float64(unit) ** 2
+    assert objective == pytest.approx(known.solve.history[-1].objective, rel=1e-3, nan_ok=True)
+    with pytest.raises(ValueError, match="callback"):
+        ps.reconstruct((kspace * unit).astype("complex64"), maps, callback=lambda info: None, **how)
+
+
+def test_of_two_options_for_one_thing_none_is_ignored(scan):
+    kspace = scan[3]
+    with pytest.raises(ValueError, match="expected one of them"):
+        ps.whiten(kspace, np.eye(6), from_border=True)
+    with pytest.raises(ValueError, match="expected one of them"):
+        ps.compress_coils(kspace, to=2, energy=0.9)

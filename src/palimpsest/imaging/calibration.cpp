@@ -2,6 +2,7 @@
 #include "palimpsest/imaging/calibration.hpp"
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/solve/least_squares.hpp"
@@ -147,6 +148,8 @@ Tensor calibration_from(const Tensor& kspace, const Tensor& trajectory, index_t 
   if (size < 2) {
     throw ValueError(fmt::format("[calibration_from] size: got {}, expected at least 2", size));
   }
+  expect_finite("calibration_from", "k-space", kspace);
+  expect_finite("calibration_from", "the trajectory", trajectory);
   const std::vector<float> k = trajectory.to_vector<float>();
   const index_t points = kspace.shape(1) * kspace.shape(2), coils = kspace.shape(0);
   std::vector<index_t> taken;

@@ -5,6 +5,7 @@
 
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/coil_mixer.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
@@ -63,18 +64,24 @@ Matrix samples_at(const Tensor& area, index_t start, index_t x, index_t n) {
   return result;
 }
 
-index_t number_of_coils(const CompressOptions& o, const std::vector<double>& energies) {
-  const auto coils = std::ssize(energies);
-  if (o.to) {
-    if (*o.to >= 1 && *o.to <= coils) return *o.to;
+void check_options(const CompressOptions& o, index_t coils) {
+  if (o.to && o.energy) {
+    throw ValueError("[compress_coils] got to and energy, expected one of them");
+  }
+  if (o.to && (*o.to < 1 || *o.to > coils)) {
     throw ValueError(
         fmt::format("[compress_coils] to: got {}, expected 1 to {} virtual coils", *o.to, coils));
   }
-  if (!o.energy) return coils;
-  if (!(*o.energy > 0 && *o.energy <= 1)) {
+  if (o.energy && !(*o.energy > 0 && *o.energy <= 1)) {
     throw ValueError(
         fmt::format("[compress_coils] energy: got {}, expected a number in (0, 1]", *o.energy));
   }
+}
+
+index_t number_of_coils(const CompressOptions& o, const std::vector<double>& energies) {
+  const auto coils = std::ssize(energies);
+  if (o.to) return *o.to;
+  if (!o.energy) return coils;
   double sum = 0;
   for (index_t k = 0; k < coils; ++k) {
     sum += energies[static_cast<std::size_t>(k)];
@@ -194,7 +201,7 @@ void add_operators(Compression& c, std::size_t axes) {
 
 namespace {
 
-void check_kspace(const Tensor& kspace) {
+void check_input(const Tensor& kspace, const CompressOptions& options) {
   if (kspace.rank() != 3 && kspace.rank() != 4) {
     throw ShapeError(fmt::format(
         "[compress_coils] got k-space of the shape {}, expected (coil, y, x) or (coil, z, y, x)",
@@ -205,6 +212,8 @@ void check_kspace(const Tensor& kspace) {
                                  name_of(kspace.dtype())));
   }
   expect_signal(static_cast<double>(kspace.numel()));
+  check_options(options, kspace.shape(0));
+  expect_finite("compress_coils", "k-space", kspace);
 }
 
 // The samples that the matrices come from.
@@ -222,11 +231,10 @@ Tensor samples_for(const Tensor& kspace, const CompressOptions& options, Calibra
 }  // namespace
 
 index_t plan_compress_coils(const Tensor& kspace, const CompressOptions& options) {
-  check_kspace(kspace);
+  check_input(kspace, options);
   CalibrationArea area;
   const Tensor samples = samples_for(kspace, options, area);
   const index_t coils = kspace.shape(0), n = options.to.value_or(coils);
-  if (n < 1 || n > coils) return 0;  // compress_coils() throws the error
   Compression c;
   const bool is_geometric = options.method == CompressionMethod::geometric;
   c.matrices = Tensor::zeros(is_geometric ? Extents{kspace.shape(-1), n, coils} : Extents{n, coils},
@@ -237,7 +245,7 @@ index_t plan_compress_coils(const Tensor& kspace, const CompressOptions& options
 }
 
 CompressedKspace compress_coils(const Tensor& kspace, const CompressOptions& options) {
-  check_kspace(kspace);
+  check_input(kspace, options);
   CalibrationArea area;
   const Tensor samples = samples_for(kspace, options, area).to(DType::complex128).contiguous();
   const bool is_geometric = options.method == CompressionMethod::geometric;

@@ -2,6 +2,7 @@
 #include "palimpsest/imaging/forward_model.hpp"
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/mask_extents.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
@@ -152,8 +153,8 @@ NamedLinop sense_model(const Tensor& maps, const KspaceSampling& sampling) {
   const NamedLinop F = Fft(d, {.batch = coils, .grid = Grid{grid, k}, .centered = true});
   if (!sampling.mask) return Chain(S, F);
   const Dims measured = frames + Dims("C") + k;
-  const NamedLinop P =
-      Diagonal(sampling.mask->to(DType::float32), measured, {.weight_shape = frames + k});
+  const NamedLinop P = Diagonal(factors_of_mask(*sampling.mask).to(DType::float32), measured,
+                                {.weight_shape = frames + k});
   if (!axes.basis) return Chain(S, F, P);
   return Chain(S, F, frames_of_coefficients(*axes.basis, Dims("C") + k), P);
 }

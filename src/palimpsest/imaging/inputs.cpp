@@ -3,6 +3,8 @@
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
+#include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 
 namespace palimpsest {
@@ -46,12 +48,20 @@ void check_finite(const std::string& path, const Tensor& data, const Values& wha
     release_file_pages(values + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
   }
   if (bad == 0) return;
-  Extents index = data.shape();
-  for (std::size_t axis = index.size(); axis-- > 0;) {
-    index[axis] = first % data.shape(static_cast<index_t>(axis));
-    first /= data.shape(static_cast<index_t>(axis));
+  throw not_finite(path, what, bad, index_of(first, data.shape()));
+}
+
+void check_weights(const std::string& who, const Tensor& weights) {
+  check_finite(who, weights, {"the weights", "Try to set them to 0"});
+  const auto* const w = weights.data<float>();
+  const auto* const end = w + weights.numel();
+  const auto* const negative = std::find_if(w, end, [](float v) { return v < 0; });
+  if (negative != end) {
+    throw ValueError(fmt::format("[{}] the weights: got {} at {}, expected numbers >= 0", who,
+                                 *negative, to_string(index_of(negative - w, weights.shape()))));
   }
-  throw not_finite(path, what, bad, index);
+  if (std::any_of(w, end, [](float v) { return v > 0; })) return;
+  throw ValueError(fmt::format("[{}] the weights: all are 0, expected some above 0", who));
 }
 
 }  // namespace palimpsest

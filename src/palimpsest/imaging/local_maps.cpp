@@ -4,6 +4,7 @@
 #include <span>
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
 
@@ -106,13 +107,10 @@ Tensor walsh(const Tensor& coil_images, const WalshOptions& options) {
   if (options.sets < 1 || options.sets > coils) {
     throw ValueError(fmt::format("[walsh] sets: got {} of {} coils", options.sets, coils));
   }
+  expect_finite("walsh", "the array of coil images", coil_images);
   const Tensor dense = coil_images.contiguous();
   const Sample* y = dense.data<Sample>();
   const index_t points = dense.numel() / coils, pairs = coils * (coils + 1) / 2;
-  for (index_t i = 0, end = dense.numel(); i < end; ++i) {
-    if (std::isfinite(y[i].real()) && std::isfinite(y[i].imag())) continue;
-    throw ValueError(fmt::format("[walsh] coil images hold NaN or infinity at element {}", i));
-  }
   Tensor products = Tensor::zeros({points * pairs}, DType::complex128);
   Complex* const sums = products.mutable_data<Complex>();
   std::vector<Complex> whole(static_cast<std::size_t>(pairs));
@@ -167,6 +165,7 @@ Tensor direct_maps(const Tensor& kspace, const DirectOptions& options) {
     throw ValueError(
         "[direct_maps] there is no calibration area: the middle of k-space is not measured");
   }
+  expect_finite("direct_maps", "k-space", kspace);
   Tensor windowed = Tensor::zeros(kspace.shape(), DType::complex64);
   Tensor part = calibration_samples(kspace, area).clone();
   auto* values = part.mutable_data<Sample>();

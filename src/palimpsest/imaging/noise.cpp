@@ -2,6 +2,7 @@
 #include "palimpsest/imaging/noise.hpp"
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/io/cartesian.hpp"
 
 namespace palimpsest {
@@ -81,6 +82,7 @@ Tensor noise_covariance(const Tensor& noise, const NoiseOptions& options) {
                     "coil, sample)",
                     name_of(noise.dtype()), to_string(noise.shape())));
   }
+  expect_finite("noise_covariance", "the noise", noise);
   const double factor = dwell_factor(options);
   const Tensor dense = noise.contiguous();
   const index_t readouts = noise.rank() == 3 ? noise.shape(0) : 1;
@@ -101,6 +103,9 @@ Tensor noise_covariance(const Tensor& noise, const NoiseOptions& options) {
 
 Tensor whiten(const Tensor& kspace, const std::optional<Tensor>& covariance,
               const WhitenOptions& options) {
+  if (covariance && options.from_border) {
+    throw ValueError("[whiten] got a covariance and from_border, expected one of them");
+  }
   if (covariance) return prewhitened(kspace, *covariance);
   if (!options.from_border) {
     throw ValueError(

@@ -7,6 +7,7 @@
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/mask_extents.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
+#include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/kernels/reduce/reduce_all.hpp"
@@ -15,19 +16,6 @@
 
 namespace palimpsest {
 namespace {
-
-void check_kspace_finite(const Tensor& kspace) {
-  if (all_finite(kspace)) return;
-  const Tensor dense = kspace.contiguous();
-  const auto* v = dense.data<Sample>();
-  for (index_t i = 0, end = dense.numel(); i < end; ++i) {
-    if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
-    throw ValueError(
-        fmt::format("[reconstruct] NaN or infinite values in k-space: the first is "
-                    "element {} of {}",
-                    i, dense.numel()));
-  }
-}
 
 // k-space and where it was measured, fit for the model.
 struct Data {
@@ -51,8 +39,9 @@ Data data_of(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sam
     throw ShapeError(fmt::format("[reconstruct] k-space: got the shape {}, expected (C, ..)",
                                  to_string(kspace.shape())));
   }
-  check_kspace_finite(kspace);
+  expect_finite("reconstruct", "k-space", kspace);
   Data data{kspace, sampling, {}, false};
+  if (sampling.mask) data.sampling.mask = factors_of_mask(*sampling.mask);
   if (!sampling.mask && !sampling.trajectory) {
     // (T, C, y, x) or (C, z, y, x): the coils of the maps tell.
     const index_t spatial = kspace.rank() >= 5 ? 3 : kspace.rank() == 3 ? 2 : 0;
@@ -62,6 +51,7 @@ Data data_of(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sam
     data.sampling.mask = measured_points(kspace, is_series);
   }
   data.image = image_dimensions(maps, data.sampling);
+  expect_finite("reconstruct", "the array of maps", maps);
   data.has_frames = data.image.contains(ND("T")) || data.image.contains(ND("B"));
   const index_t frames = data.has_frames ? n_frames_of(data.sampling) : 1;
   if (frames == 1 && data.has_frames && kspace.shape(0) != 1) {
@@ -159,6 +149,7 @@ ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Te
   result.cancel = options.cancel;
   result.seed = options.seed;
   result.callback = options.callback;
+  result.callback_takes_x = static_cast<bool>(options.callback);
   result.time_limit_s = options.time_limit_s;
   return result;
 }
@@ -347,7 +338,10 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
   }
   solver.set_scale(result.scale);
   if (options.phase) solver.set_phase(phase_factors(*options.phase, item.shape));
-  if (options.start) solver.set_start(*options.start);
+  if (options.start) {
+    expect_finite("reconstruct", "the start", *options.start);
+    solver.set_start(*options.start);
+  }
   MemoryLedger ledger;
   result.solve = solver.run(y, without_single_set(maps.contiguous(), item), ledger);
   result.image = std::exchange(result.solve.x, Tensor()).contiguous();

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 
 namespace palimpsest {
 namespace {
@@ -131,6 +132,7 @@ Brightness brightness_of(const Tensor& kspace, const CalibrationArea& area) {
     throw ValueError("[brightness] the calibration area is empty: expected a point at least");
   }
   const Tensor samples = calibration_samples(kspace, block);
+  expect_finite("brightness", "k-space", samples);
   std::vector<double> sums(points);
   std::vector<Complex> now(points), next(points);
   for (index_t c = 0; c < samples.shape(0); ++c) {

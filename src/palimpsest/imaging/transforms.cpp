@@ -3,6 +3,7 @@
 
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
+#include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
@@ -142,6 +143,7 @@ Tensor adjoint_image(const NamedLinop& model, const Tensor& kspace,
     throw ShapeError(fmt::format("[weights] got the shape {}, expected the last axes of {}",
                                  to_string(weights->shape()), to_string(kspace.shape())));
   }
+  check_weights("weights", factors);
   auto* values = weighted.mutable_data<Sample>();
   for (index_t i = 0, end = weighted.numel(); i < end; ++i)
     values[i] *= factors.data<float>()[i % n];

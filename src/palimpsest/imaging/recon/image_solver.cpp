@@ -22,6 +22,7 @@
 #include "palimpsest/solve/frame/solver.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
+#include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -35,6 +36,12 @@ constexpr double kBalance = 2.4;
 // phantom of 64^2 the error left is 2.8e-2 with 1, 2.7e-3 with 100, 1.2e-4 with 1000, 5.0e-4 with
 // 10000; of total variation 4.6e-2, 9.4e-3, 8.2e-3, 2.0e-2.
 constexpr double kBallRatio = 1000;
+// Solves that are not linear work on data times a power of two, if their largest part is not within
+// 2^-32 to 2^32: products of small parts would leave the range of single precision. With a
+// callback, which may look at the iterate, data stay as they are, up to the second exponent.
+constexpr int kFarExponent = 32, kFarExponentOfCallback = 50;
+// With a ball the data, which may be in a file, stay as they are.
+constexpr double kSmallestInBall = 1e-15, kLargestInBall = 1e15;
 // Iterates in the mean of a solve with random shifts.
 constexpr index_t kAveraged = 16;
 
@@ -526,30 +533,22 @@ Tensor unknown_of(const Model& model, Tensor image) {
   return result;
 }
 
+bool is_linear(ReconstructMethod method) {
+  return method == ReconstructMethod::cg || method == ReconstructMethod::adjoint;
+}
+
+void check_data_of_ball(const Tensor& kspace) {
+  const double largest = largest_part(kspace);
+  if (largest == 0 || (largest >= kSmallestInBall && largest <= kLargestInBall)) return;
+  throw ValueError(fmt::format(
+      "[reg] ball: the largest real or imaginary part of k-space is {:g}, expected {:g} "
+      "to {:g}. Try to scale it",
+      largest, kSmallestInBall, kLargestInBall));
+}
+
 const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model)); }
 
 }  // namespace
-
-double largest_norm2(const Tensor& maps) {
-  double largest = 0;
-  const Extents& n = maps.shape();
-  std::vector<double> sums(static_cast<std::size_t>(n[3]));
-  for (index_t z = 0; z < n[1]; ++z) {
-    for (index_t y = 0; y < n[2]; ++y) {
-      std::fill(sums.begin(), sums.end(), 0);
-      for (index_t c = 0; c < n[0]; ++c) {
-        const Tensor line = maps.select(0, c).select(0, z).select(0, y);
-        const Tensor dense = line.to(DType::complex64).contiguous();
-        const auto* v = dense.data<std::complex<float>>();
-        for (std::size_t x = 0; x < sums.size(); ++x) {
-          sums[x] += std::norm(std::complex<double>(v[x]));
-        }
-      }
-      largest = std::max(largest, *std::max_element(sums.begin(), sums.end()));
-    }
-  }
-  return std::isfinite(largest) && largest > 0 ? largest : 1;
-}
 
 ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const Dims& image,
                              ReconstructMethod wanted) {
@@ -562,7 +561,9 @@ ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const
 
 struct ImageSolver::Impl {
   Impl(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets)
-      : model(item, options), adjoint_budget(budgets.adjoint) {
+      : model(item, options),
+        adjoint_budget(budgets.adjoint),
+        callback_takes_x(options.callback_takes_x) {
     adjoint = planned_adjoint(model.adjoint, item);
     if (model.method == ReconstructMethod::adjoint) return;
     plan_solve(item, options, budgets.solve);
@@ -601,11 +602,45 @@ struct ImageSolver::Impl {
     return solve ? right_hand_side_bytes + solve->plan().total_bytes() : 0;
   }
 
+  // The power of two of a solve with this right-hand side. Brings its start to it.
+  int take_exponent(Tensor& b) {
+    if (is_linear(model.method)) return 0;
+    if (model.ball) {
+      check_data_of_ball(b);
+      return 0;
+    }
+    const double largest = largest_part(b), of_start = start.defined() ? largest_part(start) : 0;
+    if (!(largest > 0) || std::abs(std::ilogb(largest)) <= kFarExponent) return 0;
+    if (callback_takes_x) {
+      if (std::abs(std::ilogb(largest)) <= kFarExponentOfCallback) return 0;
+      throw ValueError(
+          fmt::format("[callback] the adjoint image has parts up to {:g}, out of the range of "
+                      "single precision. "
+                      "Try to scale k-space, or without a callback",
+                      largest));
+    }
+    const int exponent = scale_exponent(largest, of_start, b.dtype());
+    multiply_by_power_of_two(b, exponent);
+    if (start.defined()) {
+      multiply_by_power_of_two(start, exponent);
+      solve->set_x0(unknown_of(model, start));
+    }
+    return exponent;
+  }
+  void set_lambdas(int exponent) {
+    for (auto& [variable, lambda] : model.lambdas) {
+      variable.set_value(scalar_tensor(std::ldexp(lambda * scale, exponent)), {.borrow = true});
+    }
+  }
+
   Model model;
   index_t adjoint_budget;
   BudgetSplit adjoint;
   std::optional<Solver> solve;
   index_t right_hand_side_bytes = 0;
+  bool callback_takes_x;
+  double scale = 1;
+  Tensor start;
 };
 
 ImageSolver::ImageSolver(const ImageItem& item, const ImageSolverOptions& options,
@@ -671,13 +706,10 @@ void ImageSolver::drop_phase() {
   }
 }
 
-void ImageSolver::set_scale(double scale) {
-  for (auto& [variable, lambda] : impl_->model.lambdas) {
-    variable.set_value(scalar_tensor(lambda * scale), {.borrow = true});
-  }
-}
+void ImageSolver::set_scale(double scale) { impl_->scale = scale; }
 
 void ImageSolver::set_start(Tensor image) {
+  impl_->start = image;
   impl_->solve->set_x0(unknown_of(impl_->model, std::move(image)));
 }
 
@@ -711,8 +743,15 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
   if (impl_->solve) {
     const auto streamed = ledger.charge(solve().streamed_bytes);
     if (model.is_preconditioned) model.steps.set_value(model.steps_for(maps), {.borrow = true});
-    b = model.ball ? kspace : unknown_of(model, std::move(b));
+    if (model.ball) b = kspace;
+    const int exponent = impl_->take_exponent(b);
+    impl_->set_lambdas(exponent);
+    if (!model.ball) b = unknown_of(model, std::move(b));
     result = impl_->solve->run(b);
+    if (!multiply_by_power_of_two(result.x, -exponent)) result.status = Status::diverged;
+    for (Record& record : result.history) {
+      record.objective = std::ldexp(record.objective, -2 * exponent);
+    }
     if (model.image_of_unknown) {
       b = Tensor();
       result.x = result.x.select(0, 0).clone();

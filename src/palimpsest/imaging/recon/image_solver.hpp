@@ -79,6 +79,8 @@ struct ImageSolverOptions {
   std::optional<double> time_limit_s = {};
   /// After each iteration; false ends the solve.
   std::function<bool(const SolveInfo&)> callback = {};
+  /// The callback may look at more than the residual.
+  bool callback_takes_x = false;
 };
 
 /// The minimizer of |A x - y|^2 / 2 + regularizers, that of the others within a ball, or A^H y, for
@@ -152,9 +154,6 @@ class ImageSolver {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// The largest sum over coils of |s|^2 of a point: maps (coil, z, y, x), read line by line.
-double largest_norm2(const Tensor& maps);
 
 /// True if the scale of the data matters: for a term proportional to |x|, or for the result.
 inline bool needs_scale(const std::vector<Regularizer>& regularizers, bool keep_scale) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/mask_extents.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/kernels/reduce/reduce_all.hpp"
 
 namespace palimpsest {
@@ -39,6 +42,14 @@ Tensor shortened_mask(const Tensor& mask, const Extents& extents) {
     if (extent < result.shape(axis)) result = result.narrow(axis, 0, extent);
   }
   return result;
+}
+
+Tensor factors_of_mask(const Tensor& mask) {
+  if (is_complex(mask.dtype())) {
+    throw DTypeError(
+        fmt::format("[mask] got {}, expected bool or real numbers", name_of(mask.dtype())));
+  }
+  return is_floating(mask.dtype()) ? mask : mask.to(DType::bool_);
 }
 
 }  // namespace palimpsest

@@ -14,4 +14,9 @@ void note_changes(const Tensor& mask, Extents& extents);
 /// The first elements along axes of extent 1, a view.
 Tensor shortened_mask(const Tensor& mask, const Extents& extents);
 
+/// The factors of the data: real numbers as they are, of whole ones true where they are not 0.
+///
+/// Errors   DTypeError: complex
+Tensor factors_of_mask(const Tensor& mask);
+
 }  // namespace palimpsest

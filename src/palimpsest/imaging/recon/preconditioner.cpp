@@ -136,4 +136,25 @@ double mean_square_frequency(const Tensor& maps, std::size_t n_spatial) {
   return result;
 }
 
+double largest_norm2(const Tensor& maps) {
+  double largest = 0;
+  const Extents& n = maps.shape();
+  std::vector<double> sums(static_cast<std::size_t>(n[3]));
+  for (index_t z = 0; z < n[1]; ++z) {
+    for (index_t y = 0; y < n[2]; ++y) {
+      std::fill(sums.begin(), sums.end(), 0);
+      for (index_t c = 0; c < n[0]; ++c) {
+        const Tensor line = maps.select(0, c).select(0, z).select(0, y);
+        const Tensor dense = line.to(DType::complex64).contiguous();
+        const auto* v = dense.data<std::complex<float>>();
+        for (std::size_t x = 0; x < sums.size(); ++x) {
+          sums[x] += std::norm(std::complex<double>(v[x]));
+        }
+      }
+      largest = std::max(largest, *std::max_element(sums.begin(), sums.end()));
+    }
+  }
+  return std::isfinite(largest) && largest > 0 ? largest : 1;
+}
+
 }  // namespace palimpsest

@@ -40,4 +40,7 @@ Tensor spectral_steps(const SpectralBound& bound, double scale, double rest);
 /// differences between neighbours that are both not 0.
 double mean_square_frequency(const Tensor& maps, std::size_t n_spatial);
 
+/// The largest sum over coils of |s|^2 of a point: maps (coil, z, y, x), read line by line.
+double largest_norm2(const Tensor& maps);
+
 }  // namespace palimpsest

@@ -14,6 +14,14 @@ namespace palimpsest {
 /// DTypes   float32, float64, complex64, complex128
 inline bool all_finite(const Tensor& x) { return std::isfinite(largest_part(x)); }
 
+/// Index of an element of a dense array.
+Extents index_of(index_t element, const Extents& shape);
+
+/// DTypes   as all_finite()
+/// Errors   ValueError "[who] what holds NaN or infinite values" with their number and the index of
+///          the first
+void expect_finite(const char* who, const char* what, const Tensor& x);
+
 /// found |= x != 0.
 ///
 /// Shapes   those of x and found are the same
