@@ -433,11 +433,55 @@ TEST_F(Recon, UnitsOfKspaceDoNotMatter) {
     EXPECT_LT(c.nrmse, 1e-3) << factor;
     EXPECT_NEAR(c.factor.real() * factor, 1, 1e-3) << factor;
   }
+  // Solves with a term proportional to |x| too, by all methods.
+  const auto start_at = [&](double value) {
+    const auto of_single = static_cast<float>(value);
+    write_npy(dir / "start.npy", Tensor::full<std::complex<float>>({64, 64}, of_single));
+  };
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"tv:0.01"},
+                                               {"tv:0.01", "--method", "admm"},
+                                               {"tgv:0.01"},
+                                               {"l1wav:0.01", "--start", dir / "start.npy"},
+                                               {"l1wav:0.01", "--method", "pogm"}}) {
+    std::vector<std::string> words = {"recon", dir / "k.npy", "--save", dir / "x.npy", "--reg"};
+    words.insert(words.end(), more.begin(), more.end());
+    start_at(1);
+    expect_done(words);
+    words[1] = dir / "s.npy";
+    words[3] = dir / "y.npy";
+    for (const double factor : {1e-28, 1e-20, 1e18, 1e28}) {
+      scaled(factor, DType::complex64);
+      start_at(factor);
+      expect_done(words);
+      const Quality c = compared(read_npy(dir / "x.npy"), read_npy(dir / "y.npy"));
+      EXPECT_LT(c.nrmse, 1e-3) << more[0] << " " << factor;
+      EXPECT_NEAR(c.factor.real() * factor, 1, 1e-3) << more[0] << " " << factor;
+    }
+  }
+  scaled(1e-20, DType::complex64);
+  EXPECT_THAT(run_command({"recon", dir / "s.npy", "--reg", "ball:1", "--save", dir / "y.npy"}).err,
+              HasSubstr("[reg] ball: the largest real or imaginary part of k-space"));
   for (const double factor : {1e-200, 1e-35, 1e36, 1e200}) {
     scaled(factor, DType::complex128);
     const CommandResult result = run_command({"recon", dir / "s.npy", "--save", dir / "y.npy"});
     EXPECT_EQ(result.code, 2) << factor << result.out;
     EXPECT_THAT(result.err, HasSubstr("s.npy")) << factor;
+  }
+}
+
+TEST_F(Recon, SavedMapsOfSeveralSetsAreMaps) {
+  for (const std::vector<std::string>& size :
+       {std::vector<std::string>{}, {"--size", "24,32,32", "--coils", "4", "--center", "14"}}) {
+    simulate(size);
+    expect_done({"recon", dir / "scan.h5", "--sets", "2", "--save-maps", dir / "m.npy", "--save",
+                 dir / "x.npy"});
+    expect_done(
+        {"recon", dir / "scan.h5", "--maps", dir / "m.npy", "--save", dir / "y.npy", "--json"});
+    EXPECT_LT(nrmse(dir / "x.npy", dir / "y.npy"), 1e-5);
+    const CommandResult refused = run_command({"recon", dir / "scan.h5", "--maps", dir / "m.npy",
+                                               "--compress", "3", "--save", dir / "y.npy"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("2 sets of maps"));
   }
 }
 

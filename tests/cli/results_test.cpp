@@ -334,6 +334,46 @@ TEST_F(Results, AnInterruptLeavesACheckpointNoImageAndCode130) {
   EXPECT_EQ(on.code, 3) << on.err;
 }
 
+// At any time: before there is an image, or a map, or a scale.
+TEST_F(Results, AnEarlyInterruptIsCode130) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{},
+                                               {"--reg", "tv:0.01", "--keep-scale"},
+                                               {"--as", "T=repetition"},
+                                               {"--save-maps", dir / "m.npy"}}) {
+    for (const int delay_us : {5000, 15000, 30000, 60000}) {
+      std::vector<std::string> words = {
+          "recon",        input("oblique.h5"), "-o",          dir / "a.nii",
+          "--iterations", "1000000",           "--tolerance", "0"};
+      words.insert(words.end(), more.begin(), more.end());
+      const CommandResult result = run_command(words, {.meanwhile = [&](int process) {
+                                                 ::usleep(static_cast<useconds_t>(delay_us));
+                                                 ::kill(process, SIGINT);
+                                               }});
+      // A signal before the command takes it ends the process.
+      EXPECT_THAT(result.code, ::testing::AnyOf(130, -1)) << result.err;
+      EXPECT_THAT(dir.names(), ::testing::IsEmpty());
+    }
+  }
+}
+
+TEST_F(Results, ASolveThatIsEndedMayHaveAnImageOfZeros) {
+  const CommandResult result =
+      run_command({"recon", input("scan.h5"), "--reg", "ball:0.1", "--iterations", "1000000",
+                   "--time-limit", "0.00001s", "-o", dir / "a.nii"});
+  EXPECT_EQ(result.code, 3) << result.err;
+}
+
+TEST_F(Results, WithoutDirectionsThePlaceIsUnknown) {
+  RawScan scan = read_ismrmrd(input("oblique.h5"));
+  for (Readout& readout : scan.readouts) readout.read_direction = {0, 0, 0};
+  write_ismrmrd(dir / "scan.h5", scan);
+  done({dir / "scan.h5", "--slice", "0", "--repetition", "0", "-o", dir / "a.nii", "--save",
+        dir / "a.h5"});
+  EXPECT_FALSE(read_nifti(dir / "a.nii").affine_ras);
+  run_command({"convert", dir / "a.h5", dir / "b.nii"});
+  EXPECT_FALSE(read_nifti(dir / "b.nii").affine_ras);
+}
+
 TEST_F(Results, WhatWritingHoldsIsAnnounced) {
   for (const char* name : {"a.png", "a.nii", "a.nii.gz", "a.h5", "a.npy", "a.cfl"}) {
     for (const char* scan : {"scan.h5", "oblique.h5"}) {

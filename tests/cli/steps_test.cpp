@@ -140,6 +140,7 @@ TEST_F(Steps, MapsRefuseWhatIsWrong) {
   const std::string k = dir / "k.npy", x = dir / "x.npy";
   refuse({"maps", k, x, "--threshold", "much"}, "expected a number or auto");
   refuse({"maps", k, x, "--sets", "9"}, "sets");
+  refuse({"maps", k, x, "--crop", "auto", "--noise-variance", "0"}, "[--noise-variance] got 0");
   refuse({"maps", k, x, "--kernel", "60"}, "kernel");
   refuse({"maps", k, x, "--calibration", "3"}, "too small");
   refuse({"maps", k, x, "--method", "walsh", "--crop", "0.5"}, "no effect with --method walsh");
@@ -186,6 +187,13 @@ TEST_F(Steps, WhitenTakesNoiseCovarianceOrBorder) {
   refuse({"whiten", dir / "k.npy", dir / "x.npy", "--covariance", dir / "three.npy"}, "(4, 4)");
   refuse({"whiten", dir / "k.npy", dir / "x.npy", "--from-border", "--noise", dir / "n.npy"},
          "no effect");
+  for (const double wrong : {1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    Tensor bad = psi.clone();
+    bad.set<std::complex<double>>({1, 2}, wrong);
+    write_npy(dir / "bad.npy", bad);
+    refuse({"whiten", dir / "k.npy", dir / "x.npy", "--covariance", dir / "bad.npy"},
+           "element (1, 2)");
+  }
 }
 
 TEST_F(Steps, WhitenUsesTheNoiseReadoutsOfARawScan) {
@@ -246,6 +254,8 @@ TEST_F(Steps, PatternsAreThoseOfTheLibrary) {
   run({"pattern", dir / "b.cfl", "--size", "40,30", "--center", "6"});
   EXPECT_EQ(read_cfl(dir / "b").shape(), (Extents{30, 40, 1}));
   refuse({"pattern", dir / "x.npy", "--size", "40"}, "--size");
+  refuse({"pattern", dir / "x.npy", "--size", "40,40", "--frames", "0"}, "[--frames] got 0");
+  refuse({"traj", dir / "x.npy", "--kind", "tiny", "--tiny", "0"}, "[--tiny] got 0");
   refuse({"pattern", dir / "x.npy", "--size", "40,0"}, "at least 1");
   refuse({"pattern", dir / "x.npy", "--size", "40,40,40"}, "Try random");
   refuse({"pattern", dir / "x.npy", "--kind", "lines", "--acceleration", "3"}, "no effect");
@@ -342,6 +352,10 @@ TEST_F(Steps, NufftGoesThereAndBack) {
   refuse({"nufft", dir / "y.npy", dir / "x.npy", "--trajectory", dir / "t.npy", "--inverse",
           "--size", "32,32", "--iterations", "0"},
          "at least 1");
+  EXPECT_THAT(run({"nufft", dir / "y.npy", dir / "a.npy", "--trajectory", dir / "t.npy",
+                   "--adjoint", "--size", "16,16"})
+                  .err,
+              HasSubstr("units?"));
 }
 
 TEST_F(Steps, PhantomsInImageAndKspaceAgree) {

@@ -124,6 +124,47 @@ TEST_F(WrongInput, NanAndInfinityInTheData) {
   expect_refused({"compare", dir / "nan_image.npy", dir / "nan_image.npy"}, 2, "NaN");
 }
 
+TEST_F(WrongInput, NumbersOutOfRangeAreRefusedByOption) {
+  write_npy(dir / "k.npy", random_kspace({4, 32, 32}));
+  write_npy(dir / "maps.npy", random_kspace({4, 32, 32}));
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& text) {
+    std::vector<std::string> words = {"recon",          dir / "k.npy", "--maps",
+                                      dir / "maps.npy", "-o",          picture()};
+    words.insert(words.end(), more.begin(), more.end());
+    expect_refused(words, 2, text);
+  };
+  Tensor start = random_kspace({32, 32});
+  start.set<Sample>({3, 5}, Sample(0, std::numeric_limits<float>::quiet_NaN()));
+  write_npy(dir / "start.npy", start);
+  refused({"--start", dir / "start.npy"},
+          "[--start] " + (dir / "start.npy") +
+              ": NaN or infinite values, the first is element 101 at (3, 5): got 1 of them");
+  refused({"--tolerance", "-1"}, "[--tolerance] got -1");
+  refused({"--memory", "1G", "--scratch", dir / "none"}, "[--scratch] there is no directory");
+  refused({"--reg", "tvv:1"}, "the nearest ones are tv");
+  refused({"--reg", "l1wav(Nx):0.1,levels=-1"}, "expected auto or a number of at least 1");
+}
+
+// Weights of samples, in both commands that take them.
+TEST_F(WrongInput, WeightsThatAreNone) {
+  ASSERT_EQ(run_command({"traj", dir / "t.npy", "--spokes", "24", "--samples", "32"}).code, 0);
+  write_npy(dir / "k.npy", random_kspace({4, 24, 32}));
+  for (const auto& [value, text] :
+       {std::pair(-0.5F, "got -0.5 at (2, 3), expected numbers >= 0"),
+        {std::numeric_limits<float>::infinity(), "got 1 of them, the first at (2, 3)"},
+        {0.0F, "all are 0, expected some above 0"}}) {
+    Tensor weights = Tensor::full<float>({24, 32}, value == 0 ? 0.0F : 1.0F);
+    weights.set<float>({2, 3}, value);
+    write_npy(dir / "w.npy", weights);
+    expect_refused({"recon", dir / "k.npy", "--trajectory", dir / "t.npy", "--weights",
+                    dir / "w.npy", "-o", picture()},
+                   2, text);
+    expect_refused({"nufft", dir / "k.npy", dir / "x.npy", "--adjoint", "--size", "16,16",
+                    "--trajectory", dir / "t.npy", "--weights", dir / "w.npy"},
+                   2, text);
+  }
+}
+
 TEST_F(WrongInput, HugeNumbersThatOverflowAreAnErrorNotAPicture) {
   Tensor kspace = random_kspace({4, 32, 32});
   kspace.fill<Sample>(Sample(3e38F, 3e38F));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/regularizers.hpp"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -75,15 +77,37 @@ std::optional<T> number_of(std::string_view text) {
   return value;
 }
 
+// Letters to insert, delete or replace.
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+    }
+  }
+  return row.back();
+}
+
 const Name& read_name(Reader& reader) {
   const std::string_view word = reader.until("(:,");
   const auto* const it = std::find_if(std::begin(kRegularizerNames), std::end(kRegularizerNames),
                                       [&](const Name& name) { return name.text == word; });
   if (it != std::end(kRegularizerNames)) return *it;
-  std::string known;
-  for (const Name& name : kRegularizerNames)
-    known += (known.empty() ? "" : ", ") + std::string(name.text);
-  reader.fail(fmt::format("unknown regularizer '{}', expected one of {}", word, known), 0);
+  std::vector<std::string_view> known, nearest;
+  std::size_t least = std::string::npos;
+  for (const Name& name : kRegularizerNames) {
+    known.push_back(name.text);
+    const std::size_t distance = edits_between(word, name.text);
+    if (distance < least) nearest.clear();
+    least = std::min(least, distance);
+    if (distance == least) nearest.push_back(name.text);
+  }
+  reader.fail(fmt::format("unknown regularizer '{}', expected one of {}; the nearest ones are {}",
+                          word, fmt::join(known, ", "), fmt::join(nearest, ", ")),
+              0);
 }
 
 ND read_dimension(Reader& reader, std::string_view word, std::size_t at) {
@@ -172,11 +196,9 @@ bool read_wavelet_key(Reader& reader, std::string_view key, Regularizer& result)
     }
   } else if (key == "levels") {
     const std::string_view word = reader.until(",");
-    const auto levels = word == "auto" ? kAutomaticLevels : number_of<int>(word).value_or(0);
-    if (levels != kAutomaticLevels && levels < 1) {
-      reader.fail("expected auto or a number of at least 1", at);
-    }
-    result.levels = levels;
+    const int levels = number_of<int>(word).value_or(0);
+    if (word != "auto" && levels < 1) reader.fail("expected auto or a number of at least 1", at);
+    result.levels = word == "auto" ? kAutomaticLevels : levels;
   } else if (key == "shift") {
     result.shift = chosen(reader, reader.until(","), at, kShifts);
   } else if (key == "joint") {

@@ -23,8 +23,9 @@ Tensor read_array(const std::string& path) {
     case FileFormat::cfl: {
       Tensor array = map_cfl(path);
       const Image image = from_bart(array);
-      // (coil, z, y, x) with z = 1 is a plane.
-      return image.names.contains("C") ? image.data : array;
+      // (coil, z, y, x) with z = 1 is a plane, and without coils there is one.
+      if (image.names.contains("C")) return image.data;
+      return array.rank() < 4 ? image.data.unsqueeze(0) : array;
     }
     case FileFormat::ismrmrd: {
       Tensor kspace = cartesian_kspace(read_ismrmrd(path)).kspace;

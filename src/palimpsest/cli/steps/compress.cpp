@@ -14,18 +14,23 @@ struct CompressCommand {
   CommonOptions common;
 };
 
-// Maps (coil, ..) or (set, coil, ..) go through the operator of images.
-Tensor compressed_maps(const std::string& path, const Compression& by, const Extents& kspace) {
-  Tensor maps = read_image(path).data.to(DType::complex64);
-  const bool has_sets = maps.rank() == kspace.size() + 1;
-  const index_t coil_axis = has_sets ? 1 : 0;
+// Coil maps (coil, ..) or (set, coil, ..) that fit k-space.
+Tensor read_maps(const std::string& path, const Extents& kspace) {
+  Tensor maps = read_image(path).data;
+  const index_t coil_axis = maps.rank() == kspace.size() + 1 ? 1 : 0;
   if (maps.rank() < kspace.size() || maps.rank() > kspace.size() + 1 ||
       maps.shape(coil_axis) != kspace[0]) {
     throw UsageError(
         fmt::format("[{}] got maps {} for k-space {}, expected ([set,] coil, [z,] y, x)", path,
                     to_string(maps.shape()), to_string(kspace)));
   }
-  if (!has_sets) return by.image(maps);
+  return maps;
+}
+
+// They go through the operator of images.
+Tensor compressed_maps(const Tensor& given, const Compression& by, const Extents& kspace) {
+  const Tensor maps = given.to(DType::complex64);
+  if (maps.rank() == kspace.size()) return by.image(maps);
   Extents shape = by.image.output_shape(maps.select(0, 0).shape());
   shape.insert(0, maps.shape(0));
   Tensor result = Tensor::empty(shape, DType::complex64);
@@ -50,7 +55,11 @@ void compress(const CompressCommand& options) {
       .method = options.method == "svd" ? CompressionMethod::svd : CompressionMethod::geometric};
   run.facts().set("input", options.input).set("method", options.method);
   run.facts().set("coils", file.kspace.shape(0));
-  if (run.announce(file.held_bytes + plan_compress_coils(file.kspace, how))) return run.finish("");
+  if (!options.maps.empty()) read_maps(options.maps, file.kspace.shape());  // refuses wrong ones
+  if (run.announce(
+          std::max(run.peak_bytes(), file.held_bytes + plan_compress_coils(file.kspace, how)))) {
+    return run.finish("");
+  }
   const CompressedKspace result = compress_coils(file.kspace, how);
   const Compression& by = result.compression;
   const index_t to = result.kspace.shape(0);
@@ -65,7 +74,8 @@ void compress(const CompressCommand& options) {
                 [&](const std::string& path) { write_npy(path, by.matrices); });
   if (!options.maps.empty()) {
     Image maps;
-    maps.data = compressed_maps(options.maps, by, file.kspace.shape());
+    const Extents& kspace = file.kspace.shape();
+    maps.data = compressed_maps(read_maps(options.maps, kspace), by, kspace);
     maps.names = maps.data.rank() > file.names.size() ? Dims("M") + file.names : file.names;
     write_image(outputs, options.save_maps, maps);
   }

@@ -40,6 +40,10 @@ EspiritOptions espirit_options(const MapsOptions& options) {
     throw UsageError(
         "[--noise-variance] has no effect without --threshold auto or --crop auto. Try to add one");
   }
+  if (options.noise_variance && !(*options.noise_variance > 0)) {
+    throw UsageError(fmt::format("[--noise-variance] got {}, expected a number above 0",
+                                 *options.noise_variance));
+  }
   return {.calibration = options.calibration,
           .kernel = options.kernel,
           .threshold = number_or_auto("--threshold", options.threshold),

@@ -2,10 +2,14 @@
 // palimpsest nufft: Fourier transform between images and samples along a trajectory.
 
 #include "palimpsest/cli/steps/prelude.hpp"
+#include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 
 namespace palimpsest::cli {
 namespace {
+
+// Trajectories that reach further are likely to have another unit.
+constexpr double kLargestReach = 1.5;
 
 struct NufftCommand {
   std::string input, output, trajectory, size, weights;
@@ -44,20 +48,42 @@ Extents image_extents(const NufftCommand& options, const Image& image, std::size
   return {n.begin(), n.end()};
 }
 
+// (readouts, samples), float32.
+std::optional<Tensor> read_weights(const NufftCommand& options, const Tensor& trajectory) {
+  if (options.weights.empty()) return std::nullopt;
+  Tensor weights = read_image(options.weights).data;
+  while (weights.rank() > 2 && weights.shape(-1) == 1) weights = weights.squeeze(-1);
+  if (is_complex(weights.dtype())) weights = part_of(weights, ImagePart::real);
+  const Extents expected{trajectory.shape(0), trajectory.shape(1)};
+  if (weights.shape() != expected) {
+    throw UsageError(fmt::format("[--weights] {} has the shape {}, expected {} like the trajectory",
+                                 options.weights, to_string(weights.shape()), to_string(expected)));
+  }
+  weights = weights.to(DType::float32).contiguous();
+  check_weights("--weights", weights);
+  return weights;
+}
+
+// The largest distance of a coordinate from the middle, as a multiple of the image's k-space.
+double reach_of(const Tensor& trajectory, const Extents& image) {
+  const float* k = trajectory.data<float>();
+  const index_t d = trajectory.shape(2);
+  double reach = 0;
+  for (index_t i = 0, end = trajectory.numel(); i < end; ++i) {
+    const auto n = static_cast<double>(image[static_cast<std::size_t>(d - 1 - i % d)]);
+    reach = std::max(reach, 2 * std::abs(static_cast<double>(k[i])) / n);
+  }
+  return reach;
+}
+
 Tensor computed(const NufftCommand& options, const Tensor& x, const Tensor& trajectory,
-                const Extents& image, const NamedLinop& A) {
+                const std::optional<Tensor>& weights, const Extents& image, const NamedLinop& A) {
   if (options.inverse) {
     return inverse_trajectory_transform(
         x, trajectory, image,
         {.iterations = static_cast<int>(options.iterations), .lambda = options.lambda});
   }
   if (!options.adjoint) return A(x);
-  std::optional<Tensor> weights;
-  if (!options.weights.empty()) {
-    weights = read_image(options.weights).data;
-    while (weights->rank() > 2 && weights->shape(-1) == 1) weights = weights->squeeze(-1);
-    if (is_complex(weights->dtype())) weights = part_of(*weights, ImagePart::real);
-  }
   return adjoint_image(A, x, weights);
 }
 
@@ -95,12 +121,19 @@ void nufft(const NufftCommand& options) {
   Tensor x = to_image ? samples_of(input, trajectory, options.input) : input.data;
   x = x.to(DType::complex64).contiguous();
   check_finite(options.input, x, to_image ? kspace_values() : image_values());
+  const std::optional<Tensor> weights = read_weights(options, trajectory);
+  if (const double reach = reach_of(trajectory, image); reach > kLargestReach) {
+    run.note(
+        fmt::format("warning: units? The trajectory reaches {:.3g} times the k-space of {}, "
+                    "expected cycles per field of view",
+                    reach, to_string(image)));
+  }
   const NamedLinop A = trajectory_transform(trajectory, image, options.inverse);
   run.facts().set("input", options.input).set("readouts", trajectory.shape(0));
   const index_t work = working_bytes(options, x, image, A);
   if (run.announce(std::max(run.peak_bytes(), run.held_bytes() + work))) return run.finish("");
   Image result;
-  result.data = computed(options, x, trajectory, image, A);
+  result.data = computed(options, x, trajectory, weights, image, A);
   if (to_image) {
     result.names = usual_names(result.data.rank());
     if (result.data.rank() == d + 1) {

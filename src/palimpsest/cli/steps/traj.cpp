@@ -87,6 +87,9 @@ void write_array(Outputs& outputs, const std::string& path, const Tensor& array,
 
 void traj(const TrajCommand& options) {
   Run run("traj", options.common);
+  if (options.tiny < 1) {
+    throw UsageError(fmt::format("[--tiny] got {}, expected at least 1", options.tiny));
+  }
   Outputs& outputs = run.outputs();
   const std::vector<std::string> endings = {".npy", ".cfl", ".hdr"};
   outputs.reads(options.input);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest whiten: makes the coils' noise uncorrelated, of variance 1.
 
+#include <cmath>
+#include <complex>
+
 #include "palimpsest/cli/steps/prelude.hpp"
 #include "palimpsest/imaging/noise.hpp"
 #include "palimpsest/io/cartesian.hpp"
@@ -33,6 +36,22 @@ Tensor read_noise(const std::string& path, index_t coils) {
   return noise;
 }
 
+void check_covariance(const std::string& path, const Tensor& matrix) {
+  const index_t n = matrix.shape(0);
+  const auto* v = matrix.data<std::complex<double>>();
+  for (index_t i = 0; i < n * n; ++i) {
+    const std::complex<double> a = v[i], b = std::conj(v[i % n * n + i / n]);
+    // Of single precision at least. False for NaN too.
+    const double scale = std::sqrt(std::abs(v[i / n * (n + 1)]) * std::abs(v[i % n * (n + 1)]));
+    if (std::abs(a - b) <= 1e-5 * scale && std::isfinite(scale)) continue;
+    throw UsageError(
+        fmt::format("[--covariance] {}: element ({}, {}) is {:g}{:+g}i, expected finite numbers "
+                    "and a Hermitian "
+                    "matrix",
+                    path, i / n, i % n, a.real(), a.imag()));
+  }
+}
+
 // The given covariance, or that of the scan's own noise readouts.
 Tensor covariance_of(const WhitenCommand& options, const KspaceFile& file) {
   const index_t coils = file.kspace.shape(0);
@@ -44,7 +63,9 @@ Tensor covariance_of(const WhitenCommand& options, const KspaceFile& file) {
                                    options.covariance, to_string(matrix.shape()), coils, coils,
                                    coils));
     }
-    return matrix.to(DType::complex128);
+    const Tensor covariance = matrix.to(DType::complex128).contiguous();
+    check_covariance(options.covariance, covariance);
+    return covariance;
   }
   if (!options.noise.empty()) return noise_covariance(read_noise(options.noise, coils), {});
   if (options.from_border) return {};

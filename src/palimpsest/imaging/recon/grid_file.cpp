@@ -98,8 +98,9 @@ Tensor dense_copy(const Tensor& array, const Place& place) {
   return copy.map();
 }
 
-GridFile open_grid(const std::string& path, FileFormat format, const char* what, bool lacks_coils,
-                   bool takes_frames) {
+namespace {
+
+Tensor open_complex(const std::string& path, FileFormat format, const char* what) {
   Tensor data =
       read_input(path, [&] { return format == FileFormat::npy ? map_npy(path) : map_cfl(path); });
   if (!is_complex(data.dtype())) {
@@ -108,19 +109,24 @@ GridFile open_grid(const std::string& path, FileFormat format, const char* what,
                     "k-space instead of a magnitude image",
                     path, name_of(data.dtype())));
   }
-  if (data.numel() == 0) {
-    throw ValueError(fmt::format("[{}] {} is empty: got the shape {}. Try another file", path, what,
-                                 to_string(data.shape())));
-  }
-  if (lacks_coils && data.rank() < 4 && data.rank() > 1 && data.shape(0) > 1) {
-    data = data.unsqueeze(0);
-  }
+  if (data.numel() > 0) return data;
+  throw ValueError(fmt::format("[{}] {} is empty: got the shape {}. Try another file", path, what,
+                               to_string(data.shape())));
+}
+
+}  // namespace
+
+GridFile open_kspace(const std::string& path, FileFormat format) {
+  Tensor data = open_complex(path, format, "k-space");
+  // BART's axes are x, y, z, coil; the last ones of one point are not in the file.
+  while (format == FileFormat::cfl && data.rank() < 4) data = data.unsqueeze(0);
   if (data.rank() == 3) data = data.unsqueeze(1);
-  if (takes_frames) data = without_middle_axes(data);
-  if (data.rank() == 4 || (takes_frames && data.rank() == 5)) return {path, data};
+  data = without_middle_axes(data);
+  if (data.rank() == 4 || data.rank() == 5) return {path, data};
   throw ValueError(fmt::format(
-      "[{}] wrong rank of {}: got the shape {}, expected (coil, y, x) or (coil, z, y, x){}", path,
-      what, to_string(data.shape()), takes_frames ? ", or frames of the latter" : ""));
+      "[{}] wrong rank of k-space: got the shape {}, expected (coil, y, x) or (coil, z, y, x), or "
+      "frames of the latter",
+      path, to_string(data.shape())));
 }
 
 Tensor measured_points_of(const std::string& path, const Tensor& grid) {
@@ -141,6 +147,14 @@ Tensor measured_points_of(const std::string& path, const Tensor& grid) {
   return measured;
 }
 
+Extents without_ones(const Extents& shape) {
+  Extents result;
+  for (const index_t n : shape) {
+    if (n != 1) result.push_back(n);
+  }
+  return result;
+}
+
 Extents without_single_axes(const Extents& shape) {
   Extents result{shape[0]};
   for (std::size_t i = 1; i < shape.size(); ++i) {
@@ -154,15 +168,13 @@ namespace {
 
 // Axes of one point may have been left out, whichever they are.
 Tensor with_all_axes(const Tensor& maps, const Extents& full) {
-  Strides strides{maps.strides()[0]};
   std::vector<index_t> of_long_axes;
-  for (std::size_t i = 1; i < 4; ++i) {
+  for (std::size_t i = 0; i < maps.rank(); ++i) {
     if (maps.shape()[i] > 1) of_long_axes.push_back(maps.strides()[i]);
   }
+  Strides strides;
   std::size_t next = 0;
-  for (std::size_t i = 1; i < 4; ++i) {
-    strides.push_back(full[i] > 1 ? of_long_axes[next++] : 1);
-  }
+  for (const index_t n : full) strides.push_back(n > 1 ? of_long_axes[next++] : 1);
   return maps.as_strided(full, strides, maps.offset());
 }
 
@@ -181,19 +193,28 @@ GridFile open_maps(const std::string& path, const ScanLayout& layout) {
   if (format != FileFormat::npy && format != FileFormat::cfl) {
     throw ValueError(fmt::format("[--maps] {} is {}, expected NPY or CFL", path, name_of(format)));
   }
-  GridFile file = open_grid(path, format, "coil maps", layout.n_coils() == 1,
-                            /*takes_frames=*/layout.n_slices() > 1);
-  if (layout.n_slices() > 1) {
-    Extents expected = layout.maps_shape();
-    expected.insert(0, layout.n_slices());
-    // (slice, coil, y, x) has its z left out.
-    if (file.array.rank() == 4) file.array = file.array.unsqueeze(2);
-    if (file.array.shape() != expected) refuse_maps(path, file.array.shape(), layout);
-    return file;
+  GridFile file{path, open_complex(path, format, "coil maps")};
+  Extents full = layout.maps_shape();  // (coil, z, y, x)
+  const index_t one = element_count(full) * layout.n_slices();
+  // Sets are told by the number of elements.
+  file.sets = file.array.numel() % one == 0 ? file.array.numel() / one : 0;
+  full.insert(0, file.sets);
+  full.insert(0, layout.n_slices());
+  const bool fits = file.sets > 0 && file.sets <= layout.n_coils() &&
+                    without_ones(file.array.shape()) == without_ones(full);
+  if (!fits) refuse_maps(path, file.array.shape(), layout);
+  Tensor grid = with_all_axes(file.array, full);
+  full[2] *= file.sets;
+  full.erase(1);
+  // Sets of equal distances are one axis with their coils; those of columns first are copied.
+  if (file.sets == 1) {
+    grid = grid.select(1, 0);
+  } else if (const Strides& s = grid.strides(); s[1] == grid.shape(2) * s[2]) {
+    grid = grid.as_strided(full, {s[0], s[2], s[3], s[4], s[5]}, grid.offset());
+  } else {
+    grid = grid.contiguous().view(full);
   }
-  const Extents got = without_single_axes(file.array.shape());
-  if (got != layout.short_maps_shape()) refuse_maps(path, got, layout);
-  file.array = with_all_axes(file.array, layout.maps_shape());
+  file.array = layout.n_slices() > 1 ? grid : grid.select(0, 0);
   return file;
 }
 
@@ -239,23 +260,20 @@ Tensor without_axes_of_one_point(Tensor data) {
   return data;
 }
 
-// Line by line.
-void expect_finite_phase(const std::string& path, const Tensor& phase, index_t first = 0) {
-  if (phase.rank() > 1) {
-    const index_t part = phase.numel() / phase.shape(0);
-    for (index_t i = 0; i < phase.shape(0); ++i) {
-      expect_finite_phase(path, phase.select(0, i), first + i * part);
+// Counts them line by line, in order.
+void count_not_finite(const Tensor& values, index_t at, index_t& bad, index_t& first) {
+  if (values.rank() > 1) {
+    const index_t n = values.shape(0), part = n > 0 ? values.numel() / n : 0;
+    for (index_t i = 0; i < n; ++i) {
+      count_not_finite(values.select(0, i), at + i * part, bad, first);
     }
     return;
   }
-  const Tensor line = phase.to(DType::complex128).contiguous();
+  const Tensor line = values.to(DType::complex128).contiguous();
   const auto* v = line.data<std::complex<double>>();
   for (index_t i = 0, end = line.numel(); i < end; ++i) {
     if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
-    throw ValueError(
-        fmt::format("[--phase] {}: NaN or infinite values, the first is element {}. Try another "
-                    "file",
-                    path, first + i));
+    if (bad++ == 0) first = at + i;
   }
 }
 
@@ -269,6 +287,17 @@ Tensor open_array(const std::string& option, const std::string& path) {
         fmt::format("[{}] {} is {}, expected NPY or CFL", option, path, name_of(format)));
   }
   return without_axes_of_one_point(read_input(path, [&] { return map_cfl(path); }));
+}
+
+void check_finite_lines(const std::string& option, const std::string& path, const Tensor& values) {
+  index_t bad = 0, first = 0;
+  count_not_finite(values, 0, bad, first);
+  release_pages(values);
+  if (bad == 0) return;
+  throw ValueError(fmt::format(
+      "[{}] {}: NaN or infinite values, the first is element {} at {}: got {} of them. Try another "
+      "file",
+      option, path, first, to_string(index_of(first, values.shape())), bad));
 }
 
 Tensor open_phase(const std::string& path, const Extents& image) {
@@ -285,7 +314,7 @@ Tensor open_phase(const std::string& path, const Extents& image) {
   for (std::size_t axis = 0; axis < image.size(); ++axis) {
     if (image[axis] == 1) phase = phase.unsqueeze(static_cast<index_t>(axis));
   }
-  expect_finite_phase(path, phase);
+  check_finite_lines("--phase", path, phase);
   return phase;
 }
 

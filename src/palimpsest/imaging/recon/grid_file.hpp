@@ -14,6 +14,8 @@ namespace palimpsest {
 struct GridFile {
   std::string path;
   Tensor array;  // complex64 or complex128, any strides
+  /// Of coil maps: sets, one after the other along the axis of the coils.
+  index_t sets = 1;
   /// Bytes in memory: 0 for a mapped array.
   index_t held_bytes() const { return is_mapped(array) ? 0 : array.nbytes(); }
   bool is_dense() const { return array.dtype() == DType::complex64 && array.is_contiguous(); }
@@ -25,18 +27,18 @@ index_t copying_bytes(const Tensor& array);
 void copy_dense(const Tensor& array, ScratchArray& into, index_t first);
 Tensor dense_copy(const Tensor& array, const Place& place);
 
-/// Errors   ValueError: another format, real numbers, empty, another rank than 3 or 4 (5 with
-///          `takes_frames`)
-GridFile open_grid(const std::string& path, FileFormat format, const char* what,
-                   bool lacks_coils = false, bool takes_frames = false);
+/// (coil, z, y, x) or (frame, coil, z, y, x); coils that a BART CFL lacks are one.
+///
+/// Errors   ValueError: real numbers, empty, another rank than 3, 4 or 5
+GridFile open_kspace(const std::string& path, FileFormat format);
 
 /// bool (z, y, x): where any coil has a value other than 0.
 ///
 /// Errors   ValueError: NaN or infinite values
 Tensor measured_points_of(const std::string& path, const Tensor& grid);
 
-/// Coil maps for a scan in an array file, (coil, z, y, x), or (slice, coil, z, y, x); axes of one
-/// point may be left out.
+/// Coil maps for a scan in an array file, ([slice], [set], coil, z, y, x), as (set * coil, z, y, x)
+/// or (slice, set * coil, z, y, x); axes of one point may be left out.
 ///
 /// Errors   ValueError: another format, real numbers, maps that do not fit the scan
 GridFile open_maps(const std::string& path, const ScanLayout& layout);
@@ -47,6 +49,8 @@ GridFile open_maps(const std::string& path, const ScanLayout& layout);
 /// Errors   ValueError: another format, rank or dtype, NaN
 Tensor open_trajectory(const std::string& path);
 
+/// Extents without those of 1.
+Extents without_ones(const Extents& shape);
 /// Extents without those of 1 from axis 1 on, but two at least.
 Extents without_single_axes(const Extents& shape);
 
@@ -54,6 +58,11 @@ Extents without_single_axes(const Extents& shape);
 ///
 /// Errors   ValueError naming the option: another format
 Tensor open_array(const std::string& option, const std::string& path);
+
+/// Reads values line by line.
+///
+/// Errors   ValueError naming the option, the file and the first NaN or infinite value
+void check_finite_lines(const std::string& option, const std::string& path, const Tensor& values);
 
 /// The phase of an image in a file, NPY or BART's, axes of one point left out or not: numbers of
 /// these extents, mapped where its elements allow it.

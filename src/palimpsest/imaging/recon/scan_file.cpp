@@ -92,8 +92,8 @@ ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLe
         path));
   }
   if (layout_.samples_per_coil() == 0) {
-    throw ValueError(
-        fmt::format("[{}] nothing is measured: all samples are 0. Try another file", path));
+    throw ValueError(fmt::format(
+        "[{}] no samples: nothing is measured, all of k-space is 0. Try another file", path));
   }
 }
 
@@ -283,7 +283,7 @@ void ScanFile::open_geometry() {
 }
 
 void ScanFile::open_array() {
-  file_ = open_grid(path_, layout_.format, "k-space", false, /*takes_frames=*/true);
+  file_ = open_kspace(path_, layout_.format);
   if (file_.array.rank() == 5) {
     for (index_t t = 0; t < file_.array.shape(0); ++t) layout_.frames.push_back(t);
   } else {

@@ -78,6 +78,8 @@ struct ScanReconstruction::Impl {
   /// True if the result exists before the first solve.
   bool is_stacked() const { return images() > 1 || scan.layout().n_items() > 1; }
   Place place() const { return {plan.in_memory, options.scratch}; }
+  /// (set * coil, z, y, x) of a slice, of a file.
+  Extents given_maps_shape() const;
   /// (coil, ..) or (set, coil, ..).
   Extents maps_of_item_shape() const;
   ColumnTaker kspace_taker(index_t n_frames, index_t piece_bytes, bool in_memory) const;

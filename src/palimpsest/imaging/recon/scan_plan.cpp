@@ -3,8 +3,10 @@
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/grid_file.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
+#include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 #include "palimpsest/imaging/scale.hpp"
+#include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/npy.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
@@ -23,14 +25,6 @@ std::string with_commas(index_t n) {
     text.insert(static_cast<std::size_t>(at), ",");
   }
   return text;
-}
-
-Extents without_ones(const Extents& shape) {
-  Extents result;
-  for (const index_t n : shape) {
-    if (n != 1) result.push_back(n);
-  }
-  return result;
 }
 
 // A smaller centre loses part of the object, because its windows do not span the signal. Measured
@@ -182,7 +176,7 @@ void ScanReconstruction::Impl::check_options() {
     throw ValueError(fmt::format("[--sets] got {}, expected at least 1", options.sets));
   }
   if (options.sets > 1 && has_maps()) {
-    throw ValueError("[--sets] has no effect with --maps, which have one set");
+    throw ValueError("[--sets] has no effect with --maps, whose sets are taken");
   }
   if (options.sets > layout.n_coils()) {
     throw ValueError(fmt::format("[--sets] got {}, expected at most {}, the number of coils",
@@ -210,6 +204,12 @@ void ScanReconstruction::Impl::open_given_maps() {
   ScanLayout physical = layout;
   physical.grid[0] = scan.physical_coils();
   maps_file = open_maps(options.maps, physical);
+  options.sets = maps_file.sets;
+  if (options.sets > 1 && scan.mixer()) {
+    throw ValueError(
+        fmt::format("[--compress] {} has {} sets of maps, expected one. Try palimpsest compress",
+                    options.maps, options.sets));
+  }
   const Dims image = item_of(true).image_dims();
   const ReconstructMethod method = method_for(options.regularizers, image, options.method);
   const bool is_stepped = method != ReconstructMethod::cg && method != ReconstructMethod::adjoint;
@@ -299,7 +299,7 @@ void ScanReconstruction::Impl::open_weights() {
                                    to_string(given.shape()), to_string(expected)));
     }
     density = given.to(DType::float32).contiguous();
-    check_finite(options.weights, *density, {"the weights", "Try another file"});
+    check_weights("--weights", *density);
   }
   if (options.start.empty()) return;
   const ScanLayout& layout = scan.layout();
@@ -308,12 +308,21 @@ void ScanReconstruction::Impl::open_weights() {
   if (is_whole && without_ones(given.shape()) == without_ones(layout.result_shape())) {
     given = given.view(layout.result_shape());
   }
-  if (given.shape() != layout.result_shape() || layout.wanted_of_item() != layout.item_shape() ||
-      options.sets > 1) {
+  if (options.sets > 1) {
     throw ValueError(fmt::format(
-        "[--start] {} has the shape {}, expected {} of a scan without cut edges and one set",
-        options.start, to_string(given.shape()), to_string(layout.result_shape())));
+        "[--start] {} is one image, and {} sets of maps have one each: expected maps of one set",
+        options.start, options.sets));
   }
+  if (layout.wanted_of_item() != layout.item_shape()) {
+    throw ValueError(fmt::format(
+        "[--start] edges of the images of {} are cut off, expected a scan without oversampling",
+        options.kspace));
+  }
+  if (given.shape() != layout.result_shape()) {
+    throw ValueError(fmt::format("[--start] {} has the shape {}, expected {}", options.start,
+                                 to_string(given.shape()), to_string(layout.result_shape())));
+  }
+  check_finite_lines("--start", options.start, given);
   start = given;
 }
 
@@ -330,8 +339,8 @@ void ScanReconstruction::Impl::open_partial() {
         "[--partial] {} finds a phase, and --phase names one: expected one of the two", name));
   }
   if (options.sets > 1) {
-    throw ValueError(fmt::format("[--partial] {} needs one image: got --sets {}, expected 1", name,
-                                 options.sets));
+    throw ValueError(fmt::format("[--partial] {} needs one image: got {} sets of maps, expected 1",
+                                 name, options.sets));
   }
   try {
     partial = partial_lines(scan.layout().mask);
@@ -387,6 +396,12 @@ bool ScanReconstruction::Impl::needs_mean() const {
   return for_maps || (scales_on_grid() && scan.layout().n_frames() > 1);
 }
 
+Extents ScanReconstruction::Impl::given_maps_shape() const {
+  Extents shape = scan.layout().maps_shape();
+  shape[0] *= options.sets;
+  return shape;
+}
+
 Extents ScanReconstruction::Impl::maps_of_item_shape() const {
   Extents shape = scan.layout().item_array_shape();
   if (options.sets > 1) shape.insert(0, options.sets);
@@ -413,7 +428,7 @@ ColumnTaker ScanReconstruction::Impl::maps_taker(index_t first, index_t count, i
                                                  bool in_memory) const {
   const bool is_mapped =
       copies_maps(in_memory) ? !in_memory : palimpsest::is_mapped(maps_file.array);
-  return {scan.layout().maps_shape(),
+  return {given_maps_shape(),
           {.along = AlongX::nothing,
            .first = first,
            .count = count,
@@ -579,7 +594,7 @@ void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
   index_t others = draft.base + opened_maps + draft.all_maps + lines;
   // Maps of a file stay from one frame to the next.
   if (has_maps() && groups() > 1 && copies_maps(in_memory)) {
-    others += if_in_memory(sample_bytes(layout.maps_shape()));
+    others += if_in_memory(sample_bytes(given_maps_shape()));
   }
   index_t kspace = draft.raw, opened = draft.raw;
   const index_t f = layout.has_trajectory() ? 1 : frames();
@@ -620,7 +635,7 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
   const ScanLayout& layout = scan.layout();
   const bool in_memory = draft.plan.in_memory, is_planes = has_plane_maps();
   const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
-  const index_t whole = sample_bytes(layout.maps_shape());
+  const index_t whole = sample_bytes(given_maps_shape());
   const index_t item = sample_bytes(maps_of_item_shape());
   // Coils of other ranks, which the solver does not count.
   const index_t others = item - item / layout.n_coils() * own_coils().size();

@@ -238,7 +238,7 @@ void ScanReconstruction::Impl::set_weights(index_t slice, index_t group) {
 
 // -- maps ----------------------------------------------------------------------------------------
 
-// Maps of the items from `first` on, out of their file: (item, coil, ..).
+// Maps of the items from `first` on, out of their file: (item, [set], coil, ..).
 Tensor ScanReconstruction::Impl::given_maps(index_t first) {
   const ScanLayout& layout = scan.layout();
   if (!maps.defined()) {
@@ -253,13 +253,13 @@ Tensor ScanReconstruction::Impl::given_maps(index_t first) {
     // The file's array is not needed any more.
     if (layout.n_slices() == 1) maps_file.array = maps;
   }
-  if (!has_plane_maps()) {
-    Extents shape = layout.item_array_shape();
-    shape.insert(0, 1);
-    return maps.view(shape);
-  }
-  const index_t n = std::min(plan.maps_at_a_time, layout.n_items() - first);
-  return maps_taker(first, n, plan.maps_piece, plan.in_memory).take(maps, place(), ledger);
+  Extents shape = maps_of_item_shape();
+  const index_t n = has_plane_maps() ? std::min(plan.maps_at_a_time, layout.n_items() - first) : 1;
+  shape.insert(0, n);
+  if (!has_plane_maps()) return maps.view(shape);
+  return maps_taker(first, n, plan.maps_piece, plan.in_memory)
+      .take(maps, place(), ledger)
+      .view(shape);
 }
 
 // From k-space of an item, (coil, ..), or all samples along a trajectory, (coil, 1, readout,
@@ -338,7 +338,7 @@ void ScanReconstruction::Impl::check_maps(const Tensor& given) {
     const auto* values = coil.data<Sample>();
     for (index_t i = 0, end = coil.numel(); i < end; ++i) {
       if (std::isfinite(values[i].real()) && std::isfinite(values[i].imag())) continue;
-      if (bad++ == 0) first = {c, i / coil.shape(-1), i % coil.shape(-1)};
+      if (bad++ == 0) first = index_of(c * coil.numel() + i, given.shape());
     }
     release_pages(coil);
   }
@@ -358,7 +358,8 @@ void ScanReconstruction::Impl::check_image(const Tensor& image) const {
   if (!are_quadratic(options.regularizers)) {
     throw ValueError(
         "[--reg] the image is 0 everywhere: weights are too large for it, a ball holds all of "
-        "k-space, or the coil maps are 0 where the scan has signal. Try smaller numbers");
+        "k-space, the coil maps are 0 where the scan has signal, or there were too few iterations. "
+        "Try smaller numbers, or more --iterations");
   }
   throw ValueError(
       has_maps()
@@ -546,7 +547,7 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
     result.solve_s += watch.lap();
   }
   for (index_t group = 0; group < groups(); ++group) run_group(slice, group, result);
-  if (options.keep_scale) {
+  if (options.keep_scale && !is_cancelled) {
     Tensor to = result.image;
     if (layout.n_slices() > 1) to = to.select(0, slice);
     const auto factor = static_cast<float>(1 / scale.value_or(1));
@@ -574,18 +575,26 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
   solver->write_kernels(options.scratch);
   scan.find_virtual_coils(plan.compression_piece, ledger);
   if (scan.mixer()) result.kept_energy = scan.mixer()->energy();
-  for (index_t slice = 0; slice < layout.n_slices(); ++slice) run_slice(slice, result);
+  for (index_t slice = 0; slice < layout.n_slices() && !is_cancelled; ++slice) {
+    run_slice(slice, result);
+  }
   calibration = all_maps = group_of_maps = samples = Tensor();
   solver.reset();
   basis.reset();
   density.reset();
   scan.close();
-  if (has_maps() && options.keeps_maps) {
-    result.maps = maps.view(layout.short_maps_shape());
+  if (is_cancelled) result.status = Status::cancelled;
+  if (has_maps() && options.keeps_maps && maps.defined()) {
+    Extents shape = layout.short_maps_shape();
+    if (options.sets > 1) shape.insert(0, options.sets);
+    result.maps = maps.view(shape);
   }
   maps = maps_file.array = Tensor();
   gather(result);
-  if (team.rank() == 0) check_image(result.image);
+  if (result.status == Status::cancelled) return result;
+  // The image so far may be 0.
+  const bool is_whole = result.status != Status::time_limit && result.status != Status::stopped;
+  if (team.rank() == 0 && is_whole) check_image(result.image);
   if (kept_maps) {
     // The items are the last axis, and (slice, [set], coil, ..) come before.
     Tensor kept = kept_maps->map();

@@ -123,6 +123,7 @@ void ScanFile::open_raw_trajectory() {
   const bool is_volume = layout_.trajectory.shape(2) == 3;
   layout_.wanted = {is_volume ? matrix[2] : 1, matrix[1], matrix[0]};
   layout_.columns = matrix[0];
+  note_reach();
   layout_.division = is_volume ? Division::volume : Division::plane;
   const index_t n_frames = layout_.n_frames();
   layout_.readouts_per_frame = std::ssize(readouts) / n_frames;
@@ -145,6 +146,20 @@ void ScanFile::open_raw_trajectory() {
   opening_bytes_ = raw_->opening_bytes() +
                    raw_->reading_bytes(sorted_numbers(readouts), kReadingBytes) +
                    layout_.trajectory.nbytes();
+}
+
+// A trajectory that reaches much further than the image's k-space is likely to have another unit.
+void ScanFile::note_reach() {
+  constexpr double kLargestReach = 1.5;
+  const std::array<double, 3> largest = largest_coordinate(layout_.trajectory);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const double nominal = static_cast<double>(layout_.wanted[2 - axis]) / 2;
+    if (largest[axis] <= kLargestReach * nominal) continue;
+    layout_.notes.push_back(fmt::format(
+        "warning: units? The trajectory reaches {:g} cycles per field of view along {}, "
+        "expected about {:g}",
+        largest[axis], "xyz"[axis], nominal));
+  }
 }
 
 void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {
@@ -227,7 +242,7 @@ void ScanFile::sort_trajectory(index_t slice, ScratchArray& into, index_t piece_
 void ScanFile::open_array_trajectory() {
   layout_.trajectory = open_trajectory(options_.trajectory);
   const index_t spokes = layout_.trajectory.shape(0), n = layout_.trajectory.shape(1);
-  file_ = open_grid(path_, layout_.format, "k-space", false, /*takes_frames=*/true);
+  file_ = open_kspace(path_, layout_.format);
   Tensor& data = file_.array;
   // BART's: readouts have a first axis of one point.
   if (data.shape(-1) == 1) data = data.select(data.rank() - 1, 0).unsqueeze(1);
@@ -282,6 +297,12 @@ void ScanFile::set_frames_of_readouts() {
   }
   layout_.readouts_per_frame = wanted;
   layout_.readouts_per_step = step;
+  const index_t left = n_readouts - ((layout_.n_frames() - 1) * step + wanted);
+  if (left > 0) {
+    layout_.notes.push_back(
+        fmt::format("the last {} of {} readouts make no whole frame of {} and are left out", left,
+                    n_readouts, wanted));
+  }
 }
 
 }  // namespace palimpsest
