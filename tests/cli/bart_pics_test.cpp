@@ -6,6 +6,7 @@
 
 #include "cli/bart_command.hpp"
 #include "palimpsest/io/cfl.hpp"
+#include "palimpsest/io/npy.hpp"
 
 namespace palimpsest::cli {
 namespace {
