@@ -98,9 +98,11 @@ TEST_F(OutputFiles, ACheckpointIsAnOutput) {
   words.insert(words.end(), {"--resume", dir / "none.ck"});
   expect_refused(words, "none.ck");
   // A run goes on in its own checkpoint, and in no other input.
-  EXPECT_EQ(run_command(with(dir / "r.ck")).code, 0);
   words = with(dir / "r.ck");
-  words.insert(words.end(), {"--resume", dir / "r.ck", "--iterations", "40"});
+  words.insert(words.end(), {"--tolerance", "0", "--iterations", "3"});
+  EXPECT_EQ(run_command(words).code, 0);
+  words.back() = "6";
+  words.insert(words.end(), {"--resume", dir / "r.ck"});
   EXPECT_EQ(run_command(words).code, 0);
   words = base;
   words.insert(words.end(), {"--resume", dir / "r.ck", "--checkpoint", dir / "k.npy"});
