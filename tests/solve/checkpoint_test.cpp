@@ -132,6 +132,23 @@ TEST_F(Checkpoints, OfFarUnitsAndOfBatches) {
   EXPECT_EQ(rest.batch_iterations, whole.batch_iterations);
 }
 
+// Steps of twice the length that is allowed grow until the run ends.
+TEST_F(Checkpoints, KeepHowLongStepsHaveGrown) {
+  const NamedLinop A = Scalar(1.0, "N");
+  ProximalOptions options{.tolerance = 0, .max_iterations = 100, .L = 0.4};
+  const SolveResult whole = gradient_descent(A, b_, options);
+  EXPECT_EQ(whole.status, Status::diverged);
+  options.checkpoint = CheckpointOptions{.path = path(), .every_iterations = 1};
+  options.callback = [](const SolveInfo& info) { return info.iteration() < 10; };
+  gradient_descent(A, b_, options);
+  options.callback = {};
+  options.resume = path();
+  const SolveResult rest = gradient_descent(A, b_, options);
+  EXPECT_EQ(rest.status, Status::diverged);
+  EXPECT_EQ(rest.iterations, whole.iterations);
+  EXPECT_TRUE(equal(rest.x, whole.x));
+}
+
 TEST_F(Checkpoints, TakeNoMemory) {
   CgOptions options{.tolerance = 0, .max_iterations = 3};
   const SolvePlan plan = plan_conjugate_gradients(A_, {b_.dtype(), b_.shape(), {}}, options);

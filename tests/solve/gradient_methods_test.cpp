@@ -10,6 +10,7 @@
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/norms.hpp"
 #include "palimpsest/solve/spectrum.hpp"
@@ -294,6 +295,37 @@ TEST(Spectrum, OperatorNorms) {
   EXPECT_EQ(operator_norm2(A, x).value, first);
   Parameter(A.param("weight")).set_value(Tensor::ones({5}));
   EXPECT_NEAR(operator_norm2(A, x).value, 1.01, 1e-9);
+}
+
+TEST(Spectrum, OperatorsThatAreNotFiniteAreNamed) {
+  const TensorType x{DType::float32, {3}, {}};
+  const Tensor b = Tensor::ones({3}, DType::float32);
+  for (const double value : {std::nan(""), 1e30}) {
+    const NamedLinop A = Diagonal(Tensor::full({3}, value).to(DType::float32), "N");
+    expect_error<ValueError>([&] { operator_norm2(A, x); }, "Diagonal");
+    expect_error<ValueError>([&] { ista(A, L1(1.0), b); }, "not finite");
+  }
+}
+
+TEST(GradientMethods, AProxOfNaNLeavesTheLastFiniteIterate) {
+  const NamedLinop A = Diagonal(Tensor::full({3}, 1.0), "N");
+  const Tensor b = Tensor::from<double>({1, 2, 3});
+  for (const auto solver : {ista, fista, pogm}) {
+    Parameter scale(Tensor::full<double>({}, 0.5));
+    const Prox h = CustomProx(
+        {.prox = [&](const Variable& v, const Variable&) { return v * scale.var(); }}, "half");
+    ProximalOptions options{.tolerance = 0, .max_iterations = 9, .L = 2.0};
+    Tensor last;
+    options.callback = [&](const SolveInfo& info) {
+      last = info.x();
+      if (info.iteration() == 3) scale.set_value(Tensor::full<double>({}, std::nan("")));
+      return true;
+    };
+    const SolveResult result = solver(A, h, b, options);
+    EXPECT_EQ(result.status, Status::diverged);
+    EXPECT_EQ(result.iterations, 3);
+    EXPECT_TRUE(equal(result.x, last));
+  }
 }
 
 TEST(Spectrum, LanczosWatchesTheEndThatIsAskedFor) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
@@ -299,6 +300,109 @@ TEST_P(Krylov, GmresOfABatchKeepsWhatIsFinite) {
   }
 }
 
+TEST_P(Krylov, MinresTakesNoStepThatASingularSystemDoesNotDetermine) {
+  const SolveResult zero = minres(diagonal({0, 0, 0}), of({1, 1, 1}));
+  EXPECT_EQ(zero.status, Status::breakdown);
+  EXPECT_TRUE(equal(zero.x, of({0, 0, 0})));
+  const SolveResult inconsistent = minres(diagonal({1, 0}), of({1, 1}));
+  EXPECT_EQ(inconsistent.status, Status::breakdown);
+  EXPECT_LE(difference(inconsistent.x, of({1, 1})), bound());
+  const SolveResult consistent = minres(diagonal({1, 0, -2}), of({1, 0, 1}));
+  EXPECT_EQ(consistent.status, Status::converged);
+  EXPECT_LE(difference(consistent.x, of({1, 0, -0.5})), bound());
+  const NamedLinop A = diagonal({1, 2});
+  for (const auto& x0 : {std::optional<Tensor>(), std::optional(of({3, 1}))}) {
+    const SolveResult without = minres(A, of({1, 1}), {.M = diagonal({0, 0}), .x0 = x0});
+    EXPECT_EQ(without.status, Status::breakdown);
+    EXPECT_TRUE(equal(without.x, x0.value_or(of({0, 0}))));
+  }
+}
+
+TEST_P(Krylov, APreconditionerOfNaNLeavesAFiniteX) {
+  const double nan = std::nan("");
+  const NamedLinop A = diagonal({1, 2}), M = diagonal({nan, nan});
+  const SolveResult start = gmres(A, of({1, 1}), {.M = M, .x0 = of({3, 1})});
+  EXPECT_EQ(start.status, Status::diverged);
+  EXPECT_TRUE(equal(start.x, of({3, 1})));
+  for (const auto solver : {lsqr, lsmr}) {
+    const SolveResult result = solver(A, of({1, 1}), {.M = M});
+    EXPECT_EQ(result.status, Status::diverged);
+    EXPECT_TRUE(equal(result.x, of({0, 0})));
+  }
+}
+
+TEST_P(Krylov, ChebyshevNoticesNaNWithoutRecordingResiduals) {
+  for (const bool residual : {true, false}) {
+    Parameter weights(of({1, 2, 3}));
+    ChebyshevOptions options{.lower = 1, .upper = 3, .residual = residual, .max_iterations = 3};
+    const SolveResult expected = chebyshev(Diagonal(weights, "N"), of({1, 1, 1}), options);
+    options.max_iterations = 20;
+    options.callback = [&](const SolveInfo& info) {
+      if (info.iteration() == 3) weights.set_value(of({1, std::nan(""), 3}));
+      return true;
+    };
+    const SolveResult result = chebyshev(Diagonal(weights, "N"), of({1, 1, 1}), options);
+    EXPECT_EQ(result.status, Status::diverged);
+    EXPECT_EQ(result.iterations, 3);
+    EXPECT_TRUE(equal(result.x, expected.x));
+  }
+}
+
+TEST_P(Krylov, LeastSquaresDoNotDependOnTheUnitOfA) {
+  for (const auto solver : {lsqr, lsmr}) {
+    for (const double unit : {1e-9, 1e9}) {
+      const NamedLinop A = diagonal({unit, 2 * unit, 3 * unit, 4 * unit, 5 * unit});
+      const SolveResult result = solver(A, of({1, 1, 1, 1, 1}), {});
+      EXPECT_EQ(result.status, Status::converged);
+      EXPECT_LE(difference(result.x * unit, of({1, 1 / 2., 1 / 3., 1 / 4., 1 / 5.})), 1e-4);
+    }
+  }
+}
+
+TEST_P(Krylov, AnElementOfABatchWithoutDataHasTheSolutionZero) {
+  const NamedLinop A = Diagonal(of({1, 2, 3, 4, 5, 6}).reshape({2, 3}), "S N");
+  const Tensor b = of({0, 0, 0, 1, 1, 1}).reshape({2, 3}),
+               x0 = of({1, 2, 3, 1, 2, 3}).reshape({2, 3});
+  const auto expect = [&](const SolveResult& result) {
+    EXPECT_TRUE(equal(result.x.narrow(0, 0, 1), of({0, 0, 0}).reshape({1, 3})));
+    EXPECT_EQ(result.batch_status[0], Status::converged);
+    EXPECT_EQ(result.batch_iterations[0], 0);
+    EXPECT_GT(result.batch_iterations[1], 0);
+  };
+  expect(conjugate_gradients(A, b, {.x0 = x0, .batch = "S"}));
+  expect(minres(A, b, {.x0 = x0, .batch = "S"}));
+  expect(gmres(A, b, {.x0 = x0, .batch = "S"}));
+  expect(bicgstab(A, b, {.x0 = x0, .batch = "S"}));
+  expect(chebyshev(A, b, {.lower = 1, .upper = 6, .max_iterations = 5, .x0 = x0, .batch = "S"}));
+  expect(cgls(A, b, {.x0 = x0, .batch = "S"}));
+  expect(lsqr(A, b, {.x0 = x0, .batch = "S"}));
+  expect(lsmr(A, b, {.x0 = x0, .batch = "S"}));
+}
+
+TEST_P(Krylov, ThePowerMethodHasAnEigenvalueForEachElement) {
+  const NamedLinop A = Diagonal(of({1, 2, 5, 10}).reshape({2, 2}), "S N");
+  const PowerResult result =
+      power_method(A, Tensor::ones({2, 2}, GetParam()), {.tolerance = 1e-9, .batch = "S"});
+  EXPECT_LE(difference(result.eigenvalues.to(DType::float64), Tensor::from<double>({2, 10})), 1e-5);
+  EXPECT_NEAR(result.eigenvalue, 10, 1e-4);
+  for (const double unit : {1e30, 1e-30}) {
+    const Tensor start = Tensor::ones({2, 2}, GetParam()) * unit;
+    EXPECT_NEAR(power_method(A, start, {.tolerance = 1e-9}).eigenvalue, 10, 1e-4);
+  }
+  const PowerResult none = power_method(std::nan("") * A, Tensor::ones({2, 2}, GetParam()));
+  EXPECT_EQ(none.status, Status::diverged);
+  EXPECT_TRUE(std::isnan(none.eigenvalue));
+}
+
+TEST_P(Krylov, PreconditionersAreCounted) {
+  const NamedLinop A = diagonal({1, 2, 3}), M = diagonal({1, 0.5, 0.3});
+  const SolveResult restarted = gmres(A, of({1, 1, 1}), {.M = M, .tolerance = 0});
+  EXPECT_EQ(restarted.applications.at("M"), restarted.iterations + 1);
+  const SolveResult result = lsqr(A, of({1, 1, 1}), {.M = M});
+  EXPECT_EQ(result.applications.at("M"), result.iterations + 1);
+  EXPECT_EQ(result.applications.at("M^H"), result.iterations + 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryDtype, Krylov,
                          ::testing::Values(DType::float32, DType::float64, DType::complex64,
                                            DType::complex128),
@@ -317,6 +421,14 @@ TEST(SquareSystems, RefuseNonsense) {
       "[minres] Mismatched");
   expect_error<ValueError>([&] { cgls(A, b, {.damp = -1}); }, "[cgls] damp: got -1");
   expect_error<ValueError>([&] { lsmr(A, b, {.damp = -1}); }, "[lsmr] damp: got -1");
+  expect_error<ValueError>([&] { lsqr(A, b, {.damp = 1, .x0 = b}); },
+                           "[lsqr] damp: got 1 together with x0");
+  expect_error<ValueError>([&] { lsmr(A, b, {.damp = 1, .M = A}); },
+                           "[lsmr] damp: got 1 together with M");
+  expect_error<ShapeError>([&] { minres(A, b, {.batch = "N N"}); }, "[minres] batch: got");
+  expect_error<ValueError>(
+      [&] { minres(A, b, {.checkpoint = CheckpointOptions{.path = "x", .every_s = -1}}); },
+      "[minres] checkpoint.every_s: got -1");
 }
 
 }  // namespace

@@ -15,9 +15,12 @@
 #include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
+#include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
+#include "palimpsest/solve/prox/wavelets.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -173,6 +176,87 @@ TEST(Objectives, AdmmFindsTheSameSolutions) {
   expect_error<ValueError>([&] { admm({.A = Identity("N")}, real({1})); }, "[admm] terms");
   expect_error<ValueError>(
       [&] { admm({.A = Identity("N"), .h = L1(1.0)}, real({1}), {.rho = -1.0}); }, "[admm] rho");
+}
+
+// With an inner tolerance that allows no step the iterates would stand still.
+TEST(Admm, ConvergesToTheSolutionOnly) {
+  const NamedLinop A = Dense(real({1, 0.5, 0, 1}).reshape({2, 2}), "MN,N->M");
+  const Objective f{.A = A, .terms = {{.g = L1(0.1), .K = Identity("N")}}};
+  const SolveResult result = admm(f, real({1, 2}), {.max_iterations = 500, .relaxation = 1});
+  EXPECT_EQ(result.status, Status::converged);
+  expect_near(result.x, {0, 1.92}, 1e-2);
+}
+
+TEST(Objectives, AProxOfNaNLeavesTheLastFiniteIterate) {
+  const NamedLinop A = Diagonal(real({1, 2, 3}), "N");
+  const Tensor b = real({1, 2, 3});
+  for (const char* name : {"condat_vu", "admm", "pdhg"}) {
+    Parameter scale(Tensor::full<double>({}, 0.5));
+    const Prox half = CustomProx(
+        {.prox = [&](const Variable& v, const Variable&) { return v * scale.var(); }}, "half");
+    const Objective f{.A = A, .terms = {{.g = half}}};
+    Tensor last;
+    const auto callback = [&](const SolveInfo& info) {
+      last = info.x();
+      if (info.iteration() == 3) scale.set_value(Tensor::full<double>({}, std::nan("")));
+      return true;
+    };
+    const std::string solver = name;
+    const SolveResult result =
+        solver == "admm"   ? admm(f, b, {.tolerance = 0, .max_iterations = 9, .callback = callback})
+        : solver == "pdhg" ? pdhg(SquaredL2(1.0), f, b, {.tolerance = 0, .callback = callback})
+                           : condat_vu(f, b, {.tolerance = 0, .callback = callback});
+    EXPECT_EQ(result.status, Status::diverged) << name;
+    EXPECT_EQ(result.iterations, 3) << name;
+    EXPECT_TRUE(equal(result.x, last)) << name;
+  }
+}
+
+TEST(Objectives, FunctionsFindTheirDimensionsByName) {
+  const Tensor b = Tensor::random_normal({4, 5}, DType::float64, {7, 0});
+  const NamedLinop I = Identity("Y X");
+  const MinimizeOptions options{.tolerance = 0, .max_iterations = 20};
+  const auto by_term = [&](const TotalVariationOptions& o) {
+    return minimize({.A = I, .terms = {tv_term(0.5, "Y", o)}}, b, options).x;
+  };
+  EXPECT_TRUE(equal(by_term({}), by_term({.dims = Dims("Y X")})));
+  const auto by_prox = [&](const Prox& g) { return minimize({.A = I, .h = g}, b, options).x; };
+  const Dims dims("Y X");
+  EXPECT_TRUE(
+      equal(by_prox(TotalVariation(0.5, "Y")), by_prox(TotalVariation(0.5, "Y", {.dims = dims}))));
+  EXPECT_TRUE(equal(by_prox(weighted(TotalVariation(0.5, "Y"), 2)),
+                    by_prox(weighted(TotalVariation(0.5, "Y", {.dims = dims}), 2))));
+  EXPECT_TRUE(equal(by_prox(L1Wavelet(0.5, "Y", {.levels = 1})),
+                    by_prox(L1Wavelet(0.5, "Y", {.levels = 1, .dims = dims}))));
+  for (const Prox& g : {TotalVariation(0.5, "Q"), L1Wavelet(0.5, "Q", {.levels = 1})}) {
+    expect_error<ShapeError>([&] { by_prox(g); }, "over: got Q");
+  }
+  expect_error<ShapeError>([&] { minimize({.A = I, .terms = {tv_term(0.5, "Q")}}, b); },
+                           "over: got Q");
+  const Term other{.g = L1(1.0), .K = Diagonal(Tensor::ones({4, 5}), "Z X")};
+  expect_error<ShapeError>([&] { minimize({.A = I, .terms = {other}}, b); },
+                           "[condat_vu] Mismatched shape of K0");
+}
+
+TEST(Objectives, ShiftsHaveTheShapeOfTheirTerms) {
+  const NamedLinop I = Identity("N");
+  const Tensor b = real({1, 2, 3}), imaginary = b.to(DType::complex128);
+  const auto with = [&](const Tensor& d) {
+    return [=] { condat_vu({.A = I, .terms = {{.g = L1(1.0), .d = d}}}, b); };
+  };
+  expect_error<ShapeError>(with(real({1, 2})), "[condat_vu] d0: got shape");
+  expect_error<DTypeError>(with(imaginary), "[condat_vu] d0: got complex128");
+  const Objective pulled{.A = I, .quadratics = {{.lambda = 1, .c = real({1, 2})}}};
+  expect_error<ShapeError>([&] { minimize(pulled, b); }, "[minimize] c: got shape");
+}
+
+TEST(Pdhg, RefusesWhatItDoesNotMinimize) {
+  const NamedLinop I = Identity("N");
+  const Tensor b = real({1, 2, 3});
+  expect_error<ValueError>([&] { pdhg(SquaredL2(1.0), {.A = I, .W = I}, b); }, "[pdhg] W: got one");
+  expect_error<ValueError>(
+      [&] { pdhg(SquaredL2(1.0), {.A = I, .quadratics = {{.lambda = 1}}}, b); },
+      "[pdhg] quadratics: got 1");
 }
 
 TEST(Objectives, TakeWhatThePlanSays) {

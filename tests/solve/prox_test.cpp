@@ -188,6 +188,42 @@ TEST(Prox, ALambdaMayBeAParameter) {
   EXPECT_TRUE(equal(g.prox(v, 1), Tensor::from<float>({2, -4})));
   Parameter(lambda).set_value(Tensor::full<double>({}, 2.0));
   EXPECT_TRUE(equal(g.prox(v, 1), Tensor::from<float>({1, -3})));
+  Parameter(lambda).set_value(Tensor::full<double>({}, -1.0));
+  expect_error<ValueError>([&] { g.prox(v, 1); }, "[L1] lambda: got -1");
+  expect_error<ValueError>([&] { weighted(g, 2).value(v); }, "[L1] lambda: got -1");
+}
+
+TEST(Prox, ParametersBroadcastToTheOperand) {
+  const Tensor v = real({1, 2, 3}), matrix = Tensor::ones({2, 3});
+  for (const Prox& g : {SquaredL2(1.0, {.center = matrix}), Ball(1.0, {.center = matrix}),
+                        L1(1.0, {.weights = matrix}), translated(L1(1.0), matrix),
+                        plus_quadratic(L1(1.0), 1, matrix)}) {
+    expect_error<ShapeError>([&] { g.prox(v, 1); }, "(2, 3)");
+    expect_error<ShapeError>([&] { g.value(v); }, "(2, 3)");
+  }
+  expect_error<DTypeError>(
+      [&] {
+        SquaredL2(1.0, {.center = complex({{0, 1}})}).prox(v, 1);
+      },
+      "[SquaredL2] center: got complex128");
+  expect_error<ShapeError>([&] { on(L1(1.0), "N", 1, 4, "N").prox(v, 1); }, "[on] range");
+}
+
+TEST(Prox, NormsOfAnyUnit) {
+  for (const double unit : {1e-31, 1e30}) {
+    const Tensor v = Tensor::from<double>({3 * unit, 4 * unit}).to(DType::float32);
+    const auto expect = [&](const Prox& g, double t, double a, double b) {
+      const std::vector<double> got = g.prox(v, t).to(DType::float64).to_vector<double>();
+      EXPECT_NEAR(got[0] / unit, a, 1e-5) << g.str();
+      EXPECT_NEAR(got[1] / unit, b, 1e-5) << g.str();
+    };
+    expect(L2(unit), 1, 2.4, 3.2);
+    expect(L21(unit, "N", Dims("N")), 1, 2.4, 3.2);
+    expect(Ball(unit), 1, 0.6, 0.8);
+    EXPECT_NEAR(L2(1.0).value(v) / unit, 5, 1e-5);
+    EXPECT_EQ(Ball(5.1 * unit).value(v), 0);
+    EXPECT_EQ(Ball(4.9 * unit).value(v), std::numeric_limits<double>::infinity());
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
@@ -36,12 +37,23 @@ SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& opt
   try {
     rhs.emplace(Objective{.A = A}, type_of(b), budget);
     if (budget) beside.budget_bytes = std::max<index_t>(*budget - rhs->bytes(), 0);
-    return conjugate_gradients(A.N(), (*rhs)(b), beside);
+    SolveResult result = conjugate_gradients(A.N(), (*rhs)(b), beside);
+    result.peak_bytes = std::max(result.peak_bytes + rhs->bytes(), rhs->peak_bytes());
+    return result;
   } catch (const BudgetError&) {
-    if (!rhs) throw;
-    const index_t least = rhs->bytes() + smallest_cg_budget(A.N(), rhs->type(), options);
+    if (!budget) throw;
+    const ConfigScope scope({.budget = kNoLimit});
+    CgOptions unlimited = options;
+    unlimited.budget_bytes.reset();
+    const RightHandSide whole(Objective{.A = A}, type_of(b), {});
+    const index_t least =
+        std::max(whole.smallest_budget(),
+                 whole.bytes() + smallest_cg_budget(A.N(), whole.type(), unlimited));
+    const index_t state =
+        whole.bytes() + plan_conjugate_gradients(A.N(), whole.type(), unlimited).state_bytes;
     throw BudgetError("[cg_normal] nothing fits the budget: got " + std::to_string(*budget) +
-                      " bytes, the smallest is " + std::to_string(least));
+                      " bytes, the smallest is " + std::to_string(least) + ". The state takes " +
+                      std::to_string(state) + " of them for any tiles");
   }
 }
 

@@ -103,8 +103,12 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
     }
     goes_on = solver.step();
     const double alpha = solver.last().numbers[0], beta = solver.last().numbers[1];
-    if (solver.last().iteration <= result.steps) break;  // it diverged
     result.steps = solver.last().iteration;
+    if (!goes_on && solver.finish().status == Status::diverged) {
+      throw ValueError("[lanczos] A: in step " + std::to_string(result.steps) + " " + A.str() +
+                       " gave numbers that are not finite, or too large for " +
+                       std::string(name_of(x.dtype)));
+    }
     diagonal.push_back(alpha);
     const double before = result.values.empty() ? 0 : end_of(result.values, options.which);
     result.values = tridiagonal_eigenvalues(diagonal, below);
@@ -114,7 +118,7 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
     if (beta <= 10 * rounding * scale) break;  // an invariant subspace
     below.push_back(beta);
   }
-  solver.finish();
+  if (goes_on) solver.finish();
   if (options.vectors && result.steps > 0) {
     const Tensor used = basis.narrow(0, 0, result.steps);
     result.vectors = ritz_vectors(used, diagonal, below);

@@ -11,11 +11,20 @@ SolveResult solved_with(const char* solver, const NamedLinop& A, const Tensor& b
   if (o.M && o.x0) {
     throw ValueError("[" + std::string(solver) + "] x0: expected none together with M");
   }
+  if (o.damp != 0 && (o.M || o.x0)) {
+    throw ValueError("[" + std::string(solver) + "] damp: got " + Attribute(o.damp).str() +
+                     " together with " + (o.M ? "M" : "x0") + ", expected 0. Try cgls");
+  }
   Problem p(type_of(b));
   p.set("A", o.M ? A * *o.M : A).set("damp", o.damp).set("atol", o.atol).set("btol", o.btol);
   p.set("conlim", o.conlim);
   if (o.M) p.set("M", *o.M);
-  return solve(*find_solver(solver), p, b, solve_options(o));
+  SolveResult result = solve(*find_solver(solver), p, b, solve_options(o));
+  if (o.M) {  // a part of A, and once more for x
+    result.applications["M"] = result.applications["A"] + 1;
+    result.applications["M^H"] = result.applications["A^H"];
+  }
+  return result;
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ struct CglsOptions {
 SolveResult cgls(const NamedLinop& A, const Tensor& b, const CglsOptions& options = {});
 
 struct LeastSquaresOptions {
-  double damp = 0;
+  double damp = 0;  ///< not together with x0 or M; cgls takes an x0 too
   /// |r| <= (btol |b| + atol |A| |x|): reason 1. |A^H r| <= atol |A| |r|: reason 2. An estimated
   /// condition of A above conlim: reason 3; 0: no limit.
   double atol = 1e-6, btol = 1e-6, conlim = 1e8;
-  /// From the right: A M y = b, x = M y.
+  /// From the right: A M y = b, x = M y. Not together with damp or x0.
   std::optional<NamedLinop> M = {};
   int max_iterations = 100;
   PALIMPSEST_SOLVE_OPTIONS;

@@ -10,6 +10,7 @@
 #include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 
 namespace palimpsest {
@@ -45,6 +46,12 @@ RightHandSide::RightHandSide(const Objective& f, const TensorType& b, std::optio
   type_ = adjoint_(make_input(b, "b")).type();
   for (const Quadratic& q : f.quadratics) {
     if (!q.c || q.lambda == 0) continue;
+    const Variable x = make_input(type_, "x");
+    const Extents expected = (q.L ? (*q.L)(x) : x).type().shape;
+    if (q.c->shape() != expected) {
+      throw ShapeError("[minimize] c: got shape " + to_string(q.c->shape()) + ", expected " +
+                       to_string(expected));
+    }
     const Variable sum = make_input(type_, "sum"), c = make_input(type_of(*q.c), "c");
     const Variable next = sum + (q.L ? q.L->H()(c) : c) * q.lambda;
     targets_.push_back({function({In(sum), In(c)}, {Out(next)}), *q.c});
@@ -96,7 +103,8 @@ Problem objective_problem(const Objective& f, const TensorType& b) {
   }
   for (std::size_t i = 0; i < f.terms.size(); ++i) {
     const Term& term = f.terms[i];
-    p.set(numbered_name("K", i), term.K ? *term.K : Identity(f.A.ishape()));
+    p.set(numbered_name("K", i),
+          term.K ? bound_operator(*term.K, f.A.ishape()) : Identity(f.A.ishape()));
     p.set(numbered_name("g", i), term.g);
     if (term.d) p.set(numbered_name("d", i), *term.d);
   }
@@ -185,8 +193,15 @@ auto within_budget(const Objective& f, const TensorType& b, const MinimizeOption
   } catch (const BudgetError&) {
     const Objective g = simplified(f);
     if (method_of(g, options.method) != Method::cg) throw;
-    throw BudgetError("[minimize] nothing fits the budget: the smallest is " +
-                      std::to_string(smallest_minimize_budget(f, b, options)) + " bytes");
+    const index_t budget = options.budget_bytes.value_or(config().budget.value_or(kNoLimit));
+    const ConfigScope scope({.budget = kNoLimit});
+    MinimizeOptions unlimited = options;
+    unlimited.budget_bytes.reset();
+    const index_t state = plan_minimize(f, b, unlimited).state_bytes;
+    throw BudgetError("[minimize] nothing fits the budget: got " + std::to_string(budget) +
+                      " bytes, the smallest is " +
+                      std::to_string(smallest_minimize_budget(f, b, options)) +
+                      ". The state takes " + std::to_string(state) + " of them for any tiles");
   }
 }
 
@@ -195,7 +210,10 @@ auto within_budget(const Objective& f, const TensorType& b, const MinimizeOption
 SolveResult minimize(const Objective& objective, const Tensor& b, const MinimizeOptions& options) {
   return within_budget(objective, type_of(b), options, [&] {
     Chosen run = chosen(objective, type_of(b), options);
-    return solve(run.type, run.problem, run.rhs ? (*run.rhs)(b) : b, run.options);
+    if (!run.rhs) return solve(run.type, run.problem, b, run.options);
+    SolveResult result = solve(run.type, run.problem, (*run.rhs)(b), run.options);
+    result.peak_bytes = std::max(result.peak_bytes + run.rhs->bytes(), run.rhs->peak_bytes());
+    return result;
   });
 }
 
@@ -240,6 +258,11 @@ SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {
 
 SolveResult pdhg(const Prox& f, const Objective& rest, const Tensor& b,
                  const PdhgOptions& options) {
+  if (rest.W) throw ValueError("[pdhg] W: got one, expected none. Try a weighted f");
+  if (!rest.quadratics.empty()) {
+    throw ValueError("[pdhg] quadratics: got " + std::to_string(rest.quadratics.size()) +
+                     ", expected none. Try terms with SquaredL2");
+  }
   Problem p = objective_problem(rest, type_of(b));
   p.set("f", f).set("ratio", options.ratio).set("strong", options.strong);
   p.set("adapt", options.adapt).set("objective", options.objective == RecordObjective::always);

@@ -35,7 +35,7 @@ struct LanczosResult {
 ///
 /// Cost     one A per step; 2 vectors, with Ritz vectors 2 more per step. Only neighbours in the
 ///          basis are kept orthogonal: after many steps a value may come twice
-/// Errors   ShapeError "Mismatched": A is not square; ValueError "steps", "tolerance"
+/// Errors   ShapeError "Mismatched"; ValueError "steps", "tolerance", "not finite": A x of a step
 /// Source   Lanczos 1950, doi:10.6028/jres.045.026
 LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOptions& options = {});
 /// Bytes that lanczos() takes at the worst moment.

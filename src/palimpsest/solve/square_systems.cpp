@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/square_systems.hpp"
 
+#include <cmath>
 #include <utility>
 
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/scaling.hpp"
 
 namespace palimpsest {
 namespace {
@@ -26,7 +30,9 @@ SolveResult minres(const NamedLinop& A, const Tensor& b, const MinresOptions& op
 SolveResult gmres(const NamedLinop& A, const Tensor& b, const GmresOptions& options) {
   Problem p = square_problem(A, b, options.M);
   p.set("restart", options.restart);
-  return solve(*find_solver("gmres"), p, b, solve_options(options));
+  SolveResult result = solve(*find_solver("gmres"), p, b, solve_options(options));
+  if (options.M) ++result.applications["M"];  // for x
+  return result;
 }
 
 SolveResult bicgstab(const NamedLinop& A, const Tensor& b, const BicgstabOptions& options) {
@@ -47,8 +53,17 @@ PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptio
     eigenvalue = info.numbers()[0];
     return !options.callback || options.callback(info);
   };
-  SolveResult result = solve(*find_solver("power_method"), square_problem(A, v0), v0, with);
-  return {std::move(result.x), eigenvalue, result.status, result.iterations};
+  const Problem p = square_problem(A, v0);
+  SolveResult result = solve(*find_solver("power_method"), p, v0, with);
+  PowerResult made{std::move(result.x), eigenvalue, {}, result.status, result.iterations};
+  if (result.status == Status::diverged) made.eigenvalue = std::nan("");
+  if (options.batch.empty()) return made;
+  Problem resolved = p;
+  resolved.resolve(options.batch, false, "power_method");
+  const Variable v = make_input(resolved.x().type(), "v");
+  made.eigenvalues = function({v}, ops::sqrt(resolved.x().norm2(A(v))))(made.v);
+  if (result.status != Status::diverged) made.eigenvalue = largest_part(made.eigenvalues);
+  return made;
 }
 
 }  // namespace palimpsest

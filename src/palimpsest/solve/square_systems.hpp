@@ -25,7 +25,7 @@ struct MinresOptions {
 /// For a Hermitian A, indefinite or singular: the residual is the smallest of the Krylov space. Of
 /// a singular consistent system the solution of least norm, from x0 = 0.
 ///
-/// Status   breakdown: M is not positive
+/// Status   breakdown: M is not positive; the system is singular, and the next step not determined
 /// Memory   5 vectors; one more with M
 /// Cost     one A and one M per iteration, one M before
 /// Source   Paige and Saunders 1975, doi:10.1137/0712047
@@ -68,7 +68,7 @@ SolveResult bicgstab(const NamedLinop& A, const Tensor& b, const BicgstabOptions
 struct ChebyshevOptions {
   /// Bounds of the eigenvalues of A.
   double lower = 0, upper = 0;
-  /// Compute |r| in each iteration, the only inner product.
+  /// Record |r| of each iteration.
   bool residual = true;
   int max_iterations = 100;
   PALIMPSEST_SOLVE_OPTIONS;
@@ -81,12 +81,15 @@ struct ChebyshevOptions {
 SolveResult chebyshev(const NamedLinop& A, const Tensor& b, const ChebyshevOptions& options);
 
 struct PowerOptions {
-  PALIMPSEST_SOLVE_LIMITS(1e-5);
+  /// Relative change of the eigenvalue; 0: no test.
+  double tolerance = 1e-5;
+  int max_iterations = 50;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 struct PowerResult {
-  Tensor v;  ///< of length 1
-  double eigenvalue = 0;
+  Tensor v;                 ///< of length 1
+  double eigenvalue = 0;    ///< the largest of a batch; NaN if it diverged
+  Tensor eigenvalues = {};  ///< |A v| of each element of a batch: one A more; undefined without one
   Status status = Status::max_iterations;
   int iterations = 0;
 };

@@ -2,6 +2,8 @@
 // Internal: a run on disk.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,13 @@
 #include "palimpsest/solve/solve.hpp"
 
 namespace palimpsest {
+
+/// How long the steps of an element have grown.
+struct StepGrowth {
+  double before = std::numeric_limits<double>::infinity();  ///< the last step
+  double first = 0;                                         ///< the one before the first that grew
+  std::int64_t count = 0;
+};
 
 /// Snapshot of a run between two iterations, without its state.
 struct Checkpoint {
@@ -21,6 +30,7 @@ struct Checkpoint {
   std::vector<double> setup_numbers;
   std::vector<std::optional<Status>> ended;
   std::vector<int> iterations;
+  std::vector<StepGrowth> growth;  ///< empty: of a file without
   std::vector<Record> history;
   std::map<std::string, std::int64_t> applications;
 };

@@ -27,6 +27,10 @@ void check_numbers(const SolverType& type, const SolveOptions& options) {
   expect(options.callback_every >= 1, "callback_every", options.callback_every, "at least 1");
   const double limit = options.time_limit_s.value_or(1);
   expect(limit > 0, "time_limit_s", limit, "more than 0");
+  const CheckpointOptions checkpoint = options.checkpoint.value_or(CheckpointOptions());
+  expect(checkpoint.every_s >= 0, "checkpoint.every_s", checkpoint.every_s, "at least 0");
+  expect(checkpoint.every_iterations >= 0, "checkpoint.every_iterations",
+         checkpoint.every_iterations, "at least 0");
 }
 
 // Sizes that the operators lack, from the extents of x and b.

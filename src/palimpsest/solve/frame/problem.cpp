@@ -51,6 +51,30 @@ Dims dims_spelled_out(const NamedLinop& K, const Dims& x) {
   return K.oshape().replaced(dots, x.slice(parts.before.size(), x.size() - parts.after.size()));
 }
 
+// d of each term and c of each quadratic.
+void check_shifts(const Problem& p, const std::string& who) {
+  for (const auto& [name, B] : p.ops()) {
+    const char kind = name.front() == 'K' ? 'd' : name.front() == 'L' ? 'c' : 0;
+    const std::string shift = kind + name.substr(1);
+    if (kind == 0 || !p.has_attr(shift)) continue;
+    const Tensor& given = p.attr(shift).as_tensor();
+    const TensorType range = p.range_of(name).type();
+    bool fits = given.rank() <= range.rank();
+    for (std::size_t k = 0; fits && k < given.rank(); ++k) {
+      const index_t n = given.shape()[given.rank() - 1 - k];
+      fits = n == range.shape[range.rank() - 1 - k] || (n == 1 && kind == 'd');
+    }
+    if (!fits || (kind == 'c' && given.rank() != range.rank())) {
+      throw ShapeError(who + shift + ": got shape " + to_string(given.shape()) + ", expected " +
+                       to_string(range.shape));
+    }
+    if (is_complex(given.dtype()) && !is_complex(range.dtype)) {
+      throw DTypeError(who + shift + ": got " + std::string(name_of(given.dtype())) +
+                       ", expected " + std::string(name_of(range.dtype)));
+    }
+  }
+}
+
 }  // namespace
 
 Problem& Problem::set(std::string_view name, NamedLinop A) {
@@ -105,10 +129,20 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   };
   if (is_complex(x.dtype)) make_complex();
   for (const auto& [name, B] : ops_) {
+    const bool is_of_b = name == "W";
+    if (name == "M" || isequal(B.ishape(), is_of_b ? A.oshape() : A.ishape())) continue;
+    throw ShapeError(who + "Mismatched shape of " + name + ": got " + B.ishape().str() +
+                     ", expected that of " +
+                     (is_of_b ? "b, " + A.oshape().str() : "x, " + A.ishape().str()));
+  }
+  for (const auto& [name, B] : ops_) {
     const bool is_of_x = name != "W" && isequal(B.ishape(), A.ishape());
     if (is_of_x && is_complex(image_of(B, x).dtype)) make_complex();
   }
   for (const ND& d : batch) {
+    if (batch.count(d) > 1) {
+      throw ShapeError(who + "batch: got " + batch.str() + ", expected each dimension once");
+    }
     for (const auto& [name, B] : ops_) {
       if (can_split(B, d)) continue;
       throw SplitError(who + "batch: " + d.str() + ": expected a dimension along which " +
@@ -119,6 +153,7 @@ void Problem::resolve(const Dims& batch, bool has_x0, std::string_view solver) {
   has_x0_ = has_x0;
   x_ = Space(x, A.ishape(), batch).of(A, VectorSide::input);
   b_ = Space(b, A.oshape(), batch).of(A, VectorSide::output);
+  check_shifts(*this, who);
   for (auto& [name, g] : proxes_) {
     const Space argument = argument_of(name);
     g = g.bound_to(argument.dims());

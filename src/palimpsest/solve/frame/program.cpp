@@ -297,6 +297,28 @@ void SolverProgram::make_arguments(const Tensor& b) {
   for (Part& part : steps_) bind_arguments(part);
 }
 
+Tensor SolverProgram::element_of(const Space& space, const Tensor& whole,
+                                 std::size_t element) const {
+  Tensor part = whole;
+  auto rest = static_cast<index_t>(element);
+  for (std::size_t k = space.batch_axes().size(); k-- > 0;) {
+    const auto axis = static_cast<std::size_t>(space.batch_axes()[k]);
+    const index_t n = space.type().shape[axis];
+    part = part.narrow(axis, rest % n, 1);
+    rest /= n;
+  }
+  return part;
+}
+
+std::vector<bool> SolverProgram::zero_elements(const Tensor& b) const {
+  std::vector<bool> is_zero(batch_count_, false);
+  if (!type_.is_linear || problem_.batch().empty()) return is_zero;
+  for (std::size_t e = 0; e < batch_count_; ++e) {
+    is_zero[e] = problem_.b().total(largest_part(element_of(problem_.b(), b, e))) == 0;
+  }
+  return is_zero;
+}
+
 // The norm of the data, and the power of two that brings them near 1.
 SolverProgram::Start SolverProgram::look_at(const Tensor& b, const std::optional<Tensor>& x0) {
   const Tensor dense = b.contiguous();
@@ -307,7 +329,7 @@ SolverProgram::Start SolverProgram::look_at(const Tensor& b, const std::optional
   exponent_ = scale_exponent(largest, start, dense.dtype());
   const double norm = std::ldexp(safe_norm(dense, own_largest), exponent_);
   const bool is_whole = !problem_.b().is_in_parts();
-  return {largest == 0, std::isfinite(largest),
+  return {largest == 0, zero_elements(b), std::isfinite(largest),
           is_whole ? norm : std::sqrt(problem_.b().total(norm * norm))};
 }
 
@@ -316,6 +338,7 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
   is_running_ = true;
   exponent_ = 0;
   Start made = type_.is_linear ? look_at(b, x0) : Start();
+  if (!type_.is_linear) made.is_element_zero.resize(batch_count_);
   std::vector<Tensor> values;
   values.reserve(list_.entries().size());
   for (const StateList::Entry& entry : list_.entries()) {
@@ -326,6 +349,11 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
     const Init::Kind kind = entry.init.kind();
     if (kind == Init::Kind::b || kind == Init::Kind::x0_or_zero) {
       multiply_by_power_of_two(values.back(), exponent_);
+    }
+    if (kind == Init::Kind::x0_or_zero && x0) {  // where b is 0 x is, as without a batch
+      for (std::size_t e = 0; e < made.is_element_zero.size(); ++e) {
+        if (made.is_element_zero[e]) element_of(entry.space, values.back(), e).fill(0.0);
+      }
     }
   }
   for (std::size_t i = 0; i < values.size(); ++i) state_[i].exchange(std::move(values[i]));
@@ -348,27 +376,44 @@ SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& r
   const auto fail = [&](const std::string& what) {
     throw FormatError("[" + std::string(type_.name) + "] checkpoint: " + what);
   };
-  if (state.size() != state_.size()) fail("another number of states");
-  for (std::size_t i = 0; i < state.size(); ++i) {
-    const auto& [name, t] = state[i];
-    const TensorType& type = state_[i].type();
-    if (name != list_.entries()[i].name || t.shape() != type.shape || t.dtype() != type.dtype) {
-      fail("state '" + name + "' is another one");
+  // A number that is not in the file begins with its first value.
+  std::vector<const Tensor*> saved;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    const StateList::Entry& entry = list_.entries()[i];
+    const TensorType& type = entry.space.type();
+    const bool is_there = next < state.size() && state[next].first == entry.name;
+    if (is_there) {
+      const Tensor& t = state[next++].second;
+      if (t.shape() != type.shape || t.dtype() != type.dtype) {
+        fail("state '" + entry.name + "' is another one");
+      }
+      saved.push_back(&t);
+    } else if (entry.init.kind() == Init::Kind::number && type == problem_.x().number_type()) {
+      saved.push_back(nullptr);
+    } else {
+      fail("state '" + entry.name + "' is missing");
     }
   }
+  if (next != state.size()) fail("another number of states");
   if (run.setup_numbers.size() != setup_.numbers.size() * batch_count_) fail("numbers");
   if (run.ended.size() != batch_count_ || run.iterations.size() != batch_count_) fail("batch");
+  if (!run.growth.empty() && run.growth.size() != batch_count_) fail("batch");
   numbers_.restore_setup(setup_.numbers, run.setup_numbers);
   is_running_ = true;
   exponent_ = run.exponent;
-  for (std::size_t i = 0; i < state.size(); ++i) {
+  for (std::size_t i = 0; i < state_.size(); ++i) {
     const TensorType& type = state_[i].type();
+    if (saved[i] == nullptr) {
+      state_[i].exchange(first_value(list_.entries()[i], b, {}, 0));
+      continue;
+    }
     Tensor made = Tensor::empty(type.shape, type.dtype, type.device, "solver state");
-    made.copy_from(state[i].second);
+    made.copy_from(*saved[i]);
     state_[i].exchange(std::move(made));
   }
   make_arguments(b);
-  return {run.is_zero, true, run.norm_b};
+  return {run.is_zero, {}, true, run.norm_b};
 }
 
 NamedTensors SolverProgram::state() const {

@@ -46,9 +46,10 @@ class NumberTable {
 class SolverProgram {
  public:
   struct Start {
-    bool is_zero = false;   // b = 0
-    bool is_finite = true;  // b and the numbers of the setup are
-    double norm_b = 0;      // without overflow or underflow
+    bool is_zero = false;                    // b = 0
+    std::vector<bool> is_element_zero = {};  // of a linear solver: its part of b is 0
+    bool is_finite = true;                   // b and the numbers of the setup are
+    double norm_b = 0;                       // without overflow or underflow
   };
 
   /// Compiles; allocates no state. The problem is resolved, and outlives the program.
@@ -105,6 +106,10 @@ class SolverProgram {
   void bind_arguments(Part& part) const;
   Tensor first_value(const StateList::Entry& entry, const Tensor& b,
                      const std::optional<Tensor>& x0, std::uint64_t seed) const;
+  /// For each element of the batch: its part of b is 0.
+  std::vector<bool> zero_elements(const Tensor& b) const;
+  /// The part of an element of the batch.
+  Tensor element_of(const Space& space, const Tensor& whole, std::size_t element) const;
   Start look_at(const Tensor& b, const std::optional<Tensor>& x0);
   /// Makes the arguments of setup and steps.
   void make_arguments(const Tensor& b);

@@ -25,20 +25,15 @@ constexpr int kReservedRecords = 1 << 16;
 constexpr int kGrowingSteps = 20;
 constexpr double kGrowth = 100;
 
-struct StepGrowth {
-  double before = std::numeric_limits<double>::infinity(), first = 0;
-  int count = 0;
-
-  bool is_divergence(double change) {
-    if (change > before) {
-      if (count++ == 0) first = before;
-    } else {
-      count = 0;
-    }
-    before = change;
-    return count >= kGrowingSteps && change > kGrowth * first;
+bool is_divergence(StepGrowth& growth, double change) {
+  if (change > growth.before) {
+    if (growth.count++ == 0) growth.first = growth.before;
+  } else {
+    growth.count = 0;
   }
-};
+  growth.before = change;
+  return growth.count >= kGrowingSteps && change > kGrowth * growth.first;
+}
 
 // True if the square of a thousandth of the largest number vanishes in its precision. Norms and
 // magnitudes of complex numbers are wrong then. The data of linear systems are scaled near 1
@@ -91,10 +86,17 @@ class Run {
       end_all(Status::breakdown);
     } else if (type_.judge_start != nullptr) {
       for (std::size_t k = 0; k < ended_.size(); ++k) {
-        if (is_converged(type_.judge_start(problem_, numbers(k, 0)))) {
+        if (start_.is_element_zero[k]) continue;
+        const Verdict verdict = type_.judge_start(problem_, numbers(k, 0));
+        if (verdict.is_breakdown) {
+          ended_[k] = Status::breakdown;
+        } else if (is_converged(verdict)) {
           ended_[k] = Status::converged;
         }
       }
+    }
+    for (std::size_t k = 0; k < ended_.size() && !has_ended(); ++k) {
+      if (start_.is_element_zero[k]) ended_[k] = Status::converged;
     }
     if (!has_ended() && options_.max_iterations == 0) end_all(Status::max_iterations);
     if (ended_.size() > 1 && !has_ended()) freeze();
@@ -106,6 +108,7 @@ class Run {
     iteration_ = loaded.run.iteration;
     seconds_before_ = loaded.run.seconds;
     ended_ = std::move(loaded.run.ended);
+    if (!loaded.run.growth.empty()) growth_ = std::move(loaded.run.growth);
     iterations_ = std::move(loaded.run.iterations);
     result_.applications = std::move(loaded.run.applications);
     if (options_.history) {
@@ -210,7 +213,7 @@ class Run {
         continue;
       }
       iterations_[e] = k;
-      if (growth_[e].is_divergence(verdict.change)) ended_[e] = Status::diverged;
+      if (is_divergence(growth_[e], verdict.change)) ended_[e] = Status::diverged;
       if (!has_progress) record_.numbers = verdict.numbers;
       has_progress = true;
       record_.residual = larger(record_.residual,
@@ -275,6 +278,7 @@ class Run {
                    .setup_numbers = program_.numbers().setup_values(),
                    .ended = ended_,
                    .iterations = iterations_,
+                   .growth = growth_,
                    .history = std::move(result_.history),
                    .applications = result_.applications};
     for (auto& status : run.ended) {

@@ -60,9 +60,7 @@ Variable scaled_value(const Prox& g, const Variable& x, const Axes& batch) {
 
 // -- g(x - c) ------------------------------------------------------------------------------------
 
-Variable center_of(const Prox& g, const Variable& v) {
-  return g.param("c").var().astype(v.dtype());
-}
+Variable center_of(const Prox& g, const Variable& v) { return param_like(g, "c", v); }
 Variable translated_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
   const Variable c = center_of(g, v);
   return c + prox_of_part(g, v - c, t, s);
@@ -179,15 +177,18 @@ void on_check(const Prox& g) {
   throw ValueError(who(g) + "range: got " + g.attr("range").str() + ", expected 0 <= start < stop");
 }
 
-void on_declare(const Prox& g, const Space& v, StateList& state) {
-  const Variable whole = make_input(v.type(), "v");
-  const Extents range = g.attr("range").as_integers();
-  const Variable part = part_along(whole, axis_in(g, whole), range[0], range[1]);
-  state.add_all("part", part_of(g).state(Space(part.type(), v.dims())));
-}
 Variable part_of_range(const Prox& g, const Variable& v) {
   const Extents range = g.attr("range").as_integers();
-  return part_along(v, axis_in(g, v), range[0], range[1]);
+  const index_t axis = axis_in(g, v), n = v.type().shape[static_cast<std::size_t>(axis)];
+  if (range[1] > n) {
+    throw ShapeError(who(g) + "range: got " + g.attr("range").str() + " of an operand of extent " +
+                     std::to_string(n));
+  }
+  return part_along(v, axis, range[0], range[1]);
+}
+void on_declare(const Prox& g, const Space& v, StateList& state) {
+  const Variable part = part_of_range(g, make_input(v.type(), "v"));
+  state.add_all("part", part_of(g).state(Space(part.type(), v.dims())));
 }
 Variable on_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
   const Extents range = g.attr("range").as_integers();

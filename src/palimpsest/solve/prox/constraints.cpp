@@ -59,7 +59,7 @@ Variable real_valued(const Prox&, const Variable& v) { return real_part(v).astyp
 Variable into_ball(const Prox& g, const Variable& v) {
   const Variable radius = weight_of(g, "radius", real_of(v.dtype()));
   const bool has_center = g.has_param("center");
-  const Variable center = has_center ? g.param("center").var().astype(v.dtype()) : Variable();
+  const Variable center = has_center ? param_like(g, "center", v) : Variable();
   const Variable from = has_center ? v - center : v;
   const Variable scale = cut_back(norm_along(from, axes_over(g, v.rank())), radius);
   return has_center ? center + from * scale : from * scale;

@@ -23,6 +23,7 @@ struct ProxNode {
   struct Compiled {
     Call call;
     TensorType operand;
+    bool has_far_squares;
     Function function;
   };
   mutable Mutex mutex;
@@ -37,6 +38,12 @@ bool can_split(const NamedLinop& A, const ND& d);
 bool is_refused_along(const Prox& g, const ND& d);
 /// Dims with their ellipsis spelled out for an operand.
 Dims spelled_out(const Dims& dims, const Dims& operand);
+/// ShapeError "over": the operand lacks one of the names.
+void expect_names(std::string_view who, const Dims& over, const Dims& operand);
+/// A Wavelet along the same names, of an operand of other dimensions.
+NamedLinop wavelet_on(const NamedLinop& W, const Dims& dims);
+/// True if dims with an ellipsis do not become those of an operand with names only.
+bool lies_elsewhere(const Dims& dims, const Dims& operand);
 /// prox_{t g}(v), or prox_{t g*}(v), of an operand in this space: one part after the other, in
 /// tiles of these sizes along the dimensions along which the function is separable.
 Variable prox_in_tiles(const Prox& g, const Space& space, const DimMap& sizes, bool is_conjugate,
@@ -53,9 +60,14 @@ void check_weight(const Prox& g, std::string_view name);
 /// The axes, from the front, of the dimensions that the attribute `over` names; all of them where
 /// it is absent.
 Axes axes_over(const Prox& g, std::size_t rank);
+/// A parameter of a shape that broadcasts to that of v; ShapeError naming it.
+Variable param_for(const Prox& g, std::string_view name, const Variable& v);
+/// The same in the dtype of v; DTypeError naming it: it is complex, and v is real.
+Variable param_like(const Prox& g, std::string_view name, const Variable& v);
 /// The axes that are in `axes` or in none.
 Axes other_axes(const Axes& axes, std::size_t rank);
-/// The norm of the vectors along axes, which keep extent 1.
+/// The norm of the vectors along axes, which keep extent 1. Squares may leave the range of the
+/// dtype, except in calls with tensors.
 Variable norm_along(const Variable& x, const Axes& axes);
 /// v max(1 - threshold / size, 0), where size is |v| or a norm of v.
 Variable shrunk(const Variable& v, const Variable& size, const Variable& threshold);

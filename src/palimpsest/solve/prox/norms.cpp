@@ -17,7 +17,7 @@ void check_lambda(const Prox& g) { check_weight(g, "lambda"); }
 Variable threshold(const Prox& g, const Variable& v, const Variable& t) {
   const Variable one = t.astype(real_of(v.dtype())) * lambda_of(g, v);
   if (!g.has_param("weights")) return one;
-  return one * g.param("weights").var().astype(real_of(v.dtype()));
+  return one * param_for(g, "weights", v).astype(real_of(v.dtype()));
 }
 
 Variable abs2(const Variable& x) { return ops::elementwise(ScalarOp::abs2, {x}); }
@@ -110,11 +110,11 @@ namespace {
 Variable squared_prox(const Prox& g, const Variable& v, const Variable& t, StateScope&) {
   const Variable weight = threshold(g, v, t), scale = ops::reciprocal(weight + 1.0);
   if (!g.has_param("center")) return v * scale;
-  return (v + weight * g.param("center").var().astype(v.dtype())) * scale;
+  return (v + weight * param_like(g, "center", v)) * scale;
 }
 
 Variable off_center(const Prox& g, const Variable& x) {
-  return g.has_param("center") ? x - g.param("center").var().astype(x.dtype()) : x;
+  return g.has_param("center") ? x - param_like(g, "center", x) : x;
 }
 
 Variable squared_value(const Prox& g, const Variable& x, const Axes& batch) {

@@ -5,11 +5,13 @@
 #include <map>
 
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/kernels/reduce/reduce_all.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/node.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
+#include "palimpsest/solve/scaling.hpp"
 
 namespace palimpsest {
 namespace {
@@ -106,9 +108,33 @@ Dims spelled_out(const Dims& dims, const Dims& operand) {
   return dims.replaced(dots, operand.slice(front, operand.size() - back));
 }
 
+bool may_leave_range(const Prox& g) {
+  return g.node().data.functions || !g.params().empty() || !g.parts().empty() ||
+         !g.linops().empty();
+}
+
+void expect_names(std::string_view who, const Dims& over, const Dims& operand) {
+  for (const ND& d : over) {
+    if (operand.contains(d)) continue;
+    throw ShapeError("[" + std::string(who) + "] over: got " + d.str() + ", expected some of " +
+                     operand.str());
+  }
+}
+
+bool lies_elsewhere(const Dims& dims, const Dims& operand) {
+  return dims.has_ellipsis() && !operand.has_wildcard() && spelled_out(dims, operand) != operand;
+}
+
 Prox Prox::bound_to(const Dims& dims) const {
   ProxParts data = node_->data;
-  data.dims = data.dims ? spelled_out(*data.dims, dims) : dims;
+  const auto has = [&](const ND& d) { return d.is_wildcard() || dims.contains(d); };
+  const bool is_elsewhere = data.dims && lies_elsewhere(*data.dims, dims);
+  if (is_elsewhere) {
+    for (NamedLinop& A : data.linops) A = bound_operator(A, dims);
+  }
+  const bool is_by_name =
+      !data.dims || (is_elsewhere && std::all_of(data.dims->begin(), data.dims->end(), has));
+  data.dims = is_by_name ? dims : spelled_out(*data.dims, dims);
   for (Prox& part : data.parts) part = part.bound_to(dims);
   return make_prox(type(), std::move(data));
 }
@@ -144,13 +170,26 @@ StateList Prox::state(const Space& v) const {
 
 bool Prox::has_state() const { return type().declare != nullptr; }
 
+namespace {
+
+// Parameters may broadcast against v, not v against them.
+const Variable& checked_shape(const Prox& g, const Variable& result, const Variable& v) {
+  if (result.type().shape == v.type().shape) return result;
+  throw ShapeError(who(g) + "got " + v.type().str() + ", expected the shape of parameters, " +
+                   to_string(result.type().shape));
+}
+
+}  // namespace
+
 Variable Prox::prox(const Variable& v, const Variable& t, StateScope& s) const {
-  return type().prox(*this, v, t, s);
+  return checked_shape(*this, type().prox(*this, v, t, s), v);
 }
 
 // u - s prox_{g / s}(u / s).
 Variable Prox::conjugate_prox(const Variable& u, const Variable& s, StateScope& state) const {
-  if (type().conjugate != nullptr) return type().conjugate(*this, u, s, state);
+  if (type().conjugate != nullptr) {
+    return checked_shape(*this, type().conjugate(*this, u, s, state), u);
+  }
   const Variable step = s.astype(real_of(u.dtype()));
   return u - step * prox(u / step, ops::reciprocal(step), state);
 }
@@ -193,17 +232,56 @@ double Prox::lipschitz() const {
 
 namespace {
 
+// True while the graph of a call is made whose operand has squares beyond the range of its dtype.
+thread_local bool has_far_squares = false;
+class FarSquares {
+ public:
+  explicit FarSquares(bool are_far) : before_(std::exchange(has_far_squares, are_far)) {}
+  FarSquares(const FarSquares&) = delete;
+  FarSquares& operator=(const FarSquares&) = delete;
+  ~FarSquares() { has_far_squares = before_; }
+
+ private:
+  bool before_;
+};
+
+// True if the sum of squares may overflow, or that of a thousandth of the largest part vanish.
+bool is_far(const Tensor& x) {
+  const double largest = largest_part(x);
+  if (!(largest > 0) || !std::isfinite(largest)) return false;
+  const bool is_single = real_of(x.dtype()) == DType::float32;
+  const double least = is_single ? static_cast<double>(std::numeric_limits<float>::min())
+                                 : std::numeric_limits<double>::min();
+  return largest < 1000 * std::sqrt(least) ||
+         largest * std::sqrt(2.0 * static_cast<double>(x.numel())) > 1 / (2 * std::sqrt(least));
+}
+
+// Parameters may have been written since they were checked.
+bool checked(const Prox& g) {
+  bool are_far = false;
+  if (!g.params().empty() && g.type().check != nullptr) g.type().check(g);
+  for (const auto& [name, p] : g.params()) {
+    are_far |= p.present() && is_inexact(p.value().dtype()) && is_far(p.value());
+  }
+  for (const Prox& part : g.parts()) are_far |= checked(part);
+  return are_far;
+}
+
 Function compiled_call(const Prox& g, ProxNode::Call call, const Tensor& x) {
   const TensorType operand{x.dtype(), x.shape(), x.device()};
   if (!is_floating(x.dtype()) && !is_complex(x.dtype())) {
     throw DTypeError(who(g) + "got " + std::string(name_of(x.dtype())) +
                      ", expected a floating or complex dtype");
   }
+  const bool are_far = checked(g) || is_far(x);
   const ProxNode& node = g.node();
   const std::lock_guard lock(node.mutex);
   for (const auto& made : node.compiled) {
-    if (made.call == call && made.operand == operand) return made.function;
+    if (made.call == call && made.operand == operand && made.has_far_squares == are_far) {
+      return made.function;
+    }
   }
+  const FarSquares scope(are_far);
   const Variable v = make_input(operand, "v");
   const Variable t = make_input({real_of(x.dtype()), {}, x.device()}, "t");
   const bool takes_t = call == ProxNode::Call::prox || call == ProxNode::Call::conjugate;
@@ -224,7 +302,7 @@ Function compiled_call(const Prox& g, ProxNode::Call call, const Tensor& x) {
   const Function f = function(std::move(inputs), {Out(result)}, std::move(options));
   constexpr std::size_t kKept = 16;
   if (node.compiled.size() >= kKept) node.compiled.erase(node.compiled.begin());
-  node.compiled.push_back({call, operand, f});
+  node.compiled.push_back({call, operand, are_far, f});
   return f;
 }
 
@@ -303,8 +381,17 @@ void check_weight(const Prox& g, std::string_view name) {
                      ", expected a number that is not negative");
   };
   if (g.has_attr(name)) return check(g.attr(name).as_real());
-  for (const double value : g.param(name).value().to(DType::float64).to_vector<double>()) {
-    check(value);
+  const Tensor value = g.param(name).value();
+  if (value.numel() == 0) return;
+  if (value.dtype() != DType::float32 && value.dtype() != DType::float64) {
+    for (const double v : value.to(DType::float64).to_vector<double>()) check(v);
+    return;
+  }
+  for (const ReduceOp end : {ReduceOp::min, ReduceOp::max}) {  // NaN is both
+    const auto found = [&]<class T>(T) {
+      return reduce_all<T>(value.view_of(), end, ScalarOp::identity, value.dtype());
+    };
+    check(value.dtype() == DType::float32 ? static_cast<double>(found(0.0F)) : found(0.0));
   }
 }
 
@@ -334,7 +421,36 @@ Axes other_axes(const Axes& axes, std::size_t rank) {
   return others;
 }
 
+Variable param_for(const Prox& g, std::string_view name, const Variable& v) {
+  const Variable p = g.param(name).var();
+  const Extents &own = p.type().shape, &of_v = v.type().shape;
+  bool fits = own.size() <= of_v.size();
+  for (std::size_t k = 0; fits && k < own.size(); ++k) {
+    const index_t n = own[own.size() - 1 - k];
+    fits = n == 1 || n == of_v[of_v.size() - 1 - k];
+  }
+  if (!fits) {
+    throw ShapeError(who(g) + std::string(name) + ": got shape " + to_string(own) +
+                     ", expected one that broadcasts to " + to_string(of_v));
+  }
+  return p;
+}
+
+Variable param_like(const Prox& g, std::string_view name, const Variable& v) {
+  const Variable p = param_for(g, name, v);
+  if (!is_complex(p.dtype()) || is_complex(v.dtype())) return p.astype(v.dtype());
+  throw DTypeError(who(g) + std::string(name) + ": got " + std::string(name_of(p.dtype())) +
+                   ", expected real numbers as those of the operand");
+}
+
 Variable norm_along(const Variable& x, const Axes& axes) {
+  if (has_far_squares) {
+    const Variable largest = ops::abs(x).max(axes, /*keepdims=*/true);
+    const Variable is_scale = ops::logical_and(ops::gt(largest, 0.0), ops::isfinite(largest));
+    const Variable scale = ops::where(is_scale, largest, ops::full_like(largest, 1.0));
+    const Variable squares = ops::elementwise(ScalarOp::abs2, {x / scale});
+    return scale * ops::sqrt(squares.sum(axes, /*keepdims=*/true));
+  }
   return ops::sqrt(ops::elementwise(ScalarOp::abs2, {x}).sum(axes, /*keepdims=*/true));
 }
 

@@ -5,6 +5,7 @@
 
 #include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/core/axes.hpp"
+#include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
@@ -114,6 +115,30 @@ bool is_separable_total_variation(const Prox& g, const ND& d) {
   return !g.attr("joint").as_dims().contains(d) && can_split(gradient_in(g), d);
 }
 
+DifferenceBoundary boundary_named(const std::string& name) {
+  if (name == "periodic") return DifferenceBoundary::periodic;
+  return name == "neumann" ? DifferenceBoundary::neumann : DifferenceBoundary::zero;
+}
+
+// The same gradient of an operand with these dimensions.
+NamedLinop gradient_on(const NamedLinop& K, const Dims& dims) {
+  Dims over;
+  for (const NamedLinop& part : K.linops()) {
+    const index_t axis = part.attr("axis").as_integer();
+    const auto rank = static_cast<index_t>(part.ishape().size());
+    over.push_back(part.ishape()[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)]);
+  }
+  expect_names("TotalVariation", over, dims);
+  const NamedLinop& first = K.linops().front();
+  const bool is_backward = first.attr("direction").as_string() == "backward";
+  return Gradient(
+      dims, over,
+      {.boundary = boundary_named(first.attr("boundary").as_string()),
+       .spacing = first.attr("spacing").as_real(),
+       .out = K.oshape().front(),
+       .direction = is_backward ? DifferenceDirection::backward : DifferenceDirection::forward});
+}
+
 constexpr ProxType kTotalVariation{.name = "TotalVariation",
                                    .linops = 1,
                                    .declare = declare_total_variation,
@@ -124,6 +149,16 @@ constexpr ProxType kTotalVariation{.name = "TotalVariation",
 PALIMPSEST_REGISTER_PROX(kTotalVariation);
 
 }  // namespace
+
+NamedLinop bound_operator(const NamedLinop& K, const Dims& x) {
+  if (!lies_elsewhere(K.ishape(), x)) return K;
+  if (K.name() == "Gradient" && &K.type() == &linop_types::stack()) return gradient_on(K, x);
+  if (&K.type() == &linop_types::wavelet()) return wavelet_on(K, x);
+  const auto has = [&](const ND& d) { return d.is_wildcard() || x.contains(d); };
+  if (!std::all_of(K.ishape().begin(), K.ishape().end(), has)) return K;
+  throw ShapeError("[" + K.name() + "] Mismatched shape: got " + K.ishape().str() +
+                   ", expected that of x, " + x.str());
+}
 
 Term tv_term(const Weight& lambda, const Dims& over, const TotalVariationOptions& options) {
   const NamedLinop K = gradient_of(operand_dims(over, options), over, options);

@@ -16,7 +16,7 @@ struct TotalVariationOptions {
   DifferenceDirection direction = DifferenceDirection::forward;
   /// Dimensions whose gradients are joined with those of `over` in one norm.
   Dims joint = {};
-  /// Dimensions of the operand; unset: those over which differences are taken are the last.
+  /// Dimensions of the operand; unset: those of x, by name. Without names those of `over` are last.
   std::optional<Dims> dims = {};
   /// Limits of the prox: most steps on the dual problem, and the relative duality gap at which it
   /// ends.

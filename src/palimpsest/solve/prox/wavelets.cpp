@@ -140,6 +140,18 @@ PALIMPSEST_REGISTER_PROX(kShiftedL1Wavelet);
 
 }  // namespace
 
+NamedLinop wavelet_on(const NamedLinop& W, const Dims& dims) {
+  const auto rank = static_cast<index_t>(W.ishape().size());
+  Dims over;
+  for (const index_t axis : W.attr("axes").as_integers()) {
+    over.push_back(W.ishape()[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)]);
+  }
+  expect_names("L1Wavelet", over, dims);
+  return Wavelet(dims, over,
+                 {.family = W.attr("family").as_string(),
+                  .levels = static_cast<int>(W.attr("levels").as_integer())});
+}
+
 Prox L1Wavelet(const Weight& lambda, const Dims& over, const L1WaveletOptions& options) {
   const Dims dims = options.dims ? *options.dims : Dims("...") + over;
   const bool is_random = options.shift == Shift::random;

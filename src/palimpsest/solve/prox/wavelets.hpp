@@ -24,7 +24,7 @@ struct L1WaveletOptions {
   /// Factors of lambda, coarse to fine: that of the approximation, then those of the details of
   /// each level. None: all 1. 0 leaves coefficients as they are.
   std::vector<double> level_weights = {};
-  /// Dimensions of the operand; unset: those of `over` are the last.
+  /// Dimensions of the operand; unset: as in TotalVariationOptions.
   std::optional<Dims> dims = {};
 };
 /// lambda |W x|_1, W a Wavelet along `over`: all coefficients count, the coarsest too.

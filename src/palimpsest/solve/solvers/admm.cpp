@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "palimpsest/solve/frame/prelude.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 #include "palimpsest/solve/solvers/closed_step.hpp"
 #include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
@@ -56,6 +57,7 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   Variable size = ops::maximum(made.norms[1], made.norms[2]);
   if (shift.defined())
     size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
+  if (may_leave_range(p.prox(g))) s.guard(made.norms[0]);
   return {made.arrays[0], made.arrays[1], ops::sqrt(krylov::ratio(made.norms[0], size)), off};
 }
 

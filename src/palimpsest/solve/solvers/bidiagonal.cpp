@@ -92,7 +92,9 @@ void check_damped(const Problem& p, std::string_view solver) {
 }
 
 Variable result(const Problem& p, Scope& s) {
-  return p.has_op("M") ? p.op("M")(s["x"]) : Variable();
+  if (!p.has_op("M")) return {};
+  const Variable x = p.op("M")(s["x"]), is_finite = ops::isfinite(p.x().norm2(x));
+  return ops::where(p.x().spread(is_finite), x, ops::zeros_like(x));
 }
 
 }  // namespace palimpsest::bidiagonal

@@ -156,6 +156,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
   };
   for (std::size_t k = 0; k < count; ++k) s.set_as_is(u.parts[k], made.arrays[count + k]);
   const Variable change = sum(0), size = sum(1), image_size = sum(2);
+  if (may_leave_range(p.prox(u.g)) && count == 1) s.guard(size);
   s.number(u.name + ".size", size);
   s.number(u.name + ".change", change);
   s.number(u.name + ".image", image_size);
@@ -203,6 +204,7 @@ PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const 
   next = s.prox("h", argument.arrays[0], tau);
   const ops::Pass made =
       one_pass(X, {next, 2.0 * next - x}, {next, next - x}, {{argument.arrays[0], x}});
+  if (may_leave_range(p.prox("h"))) s.guard(made.norms[0]);
   measured(made);
   return {made.arrays[0], made.arrays[1], made.norms[1]};
 }

@@ -3,11 +3,15 @@
 
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/solve/frame/types.hpp"
+#include "palimpsest/solve/prox/parts.hpp"
 
 namespace palimpsest::proximal {
 
 Variable prox_of_h(const Problem& p, Scope& s, const Variable& v, const Variable& step) {
-  return p.has_prox("h") ? s.prox("h", v, step) : v;
+  if (!p.has_prox("h")) return v;
+  const Variable next = s.prox("h", v, step);
+  if (may_leave_range(p.prox("h"))) s.guard(p.x().norm2(next));
+  return next;
 }
 
 Variable descended(const Problem& p, Scope& s, const Variable& from, const Variable& step) {

@@ -61,7 +61,9 @@ Variable solution_gmres(const Problem& p, Scope& s) {
   const Variable factor = -s["beta"] / s.space_of("null").norm2(s["null"]);
   const Variable z = basis::least_squares(p, s["H"], s["null"], factor);
   const Variable y = basis::combination(p.x(), V, z);
-  return s["x"] + (p.has_op("M") ? p.op("M")(y) : y);
+  if (!p.has_op("M")) return s["x"] + y;
+  const Variable image = p.op("M")(y), is_finite = ops::isfinite(p.x().norm2(image));
+  return ops::where(p.x().spread(is_finite), s["x"] + image, s["x"]);
 }
 
 // The result of basis::orthogonal for a basis of one vector.

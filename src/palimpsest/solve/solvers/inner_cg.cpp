@@ -26,7 +26,8 @@ Variable solve_by_cg(const Problem& p, Scope& s, const Variable& rho, const Vari
   const Variable size = s["outer"] * p.real("inner_tolerance", 0.1);
   ops::LoopOptions options;
   options.states = {x, r, r, rr};
-  options.fixed = {size * size * X.norm2(right), rho};
+  // The residual at least halves: without a step x would stand still, and the test with it.
+  options.fixed = {ops::minimum(size * size * X.norm2(right), rr * 0.25), rho};
   options.n_steps = Operand(p.integer("inner", 10));
   const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
     const Variable q = hessian(p, a[5], a[2]), pq = X.real_dot(a[2], q);

@@ -67,10 +67,12 @@ void step_lsmr(const Problem& p, Scope& s, int) {
   const Variable x = ops::fma(X.spread(krylov::ratio(zeta, rho * rhobar)), hbar, s["x"]);
   const Variable rnorm = residual_norm(s, hat, turn, thetabar, rhobar, zeta);
   const Variable anorm2 = s["anorm2"] + next.beta * next.beta;
-  // From the second iteration on the smallest counts too.
-  const Variable maxrbar = ops::maximum(s["maxrbar"], s["rhobar"]);
-  const Variable minrbar = ops::where(ops::gt(s.iteration(), 1.0),
-                                      ops::minimum(s["minrbar"], s["rhobar"]), s["minrbar"]);
+  // The first rhobar is 1 in any unit: it does not count.
+  const Variable counts = ops::gt(s.iteration(), 1.0);
+  const Variable maxrbar =
+      ops::where(counts, ops::maximum(s["maxrbar"], s["rhobar"]), s["maxrbar"]);
+  const Variable minrbar =
+      ops::where(counts, ops::minimum(s["minrbar"], s["rhobar"]), s["minrbar"]);
   const Variable h = ops::fma(X.spread(-krylov::ratio(theta, rho)), s["h"], next.v);
   const std::array<const char*, 4> names{"v", "x", "hbar", "h"};
   const std::array<Variable, 4> values{next.v, x, hbar, h};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "palimpsest/ops/elementwise/one_pass.hpp"
+#include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/solvers/krylov.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 
@@ -12,14 +13,17 @@ namespace {
 
 using namespace krylov;
 
+// A diagonal entry of R up to this multiple of rounding times the largest entry of T counts as 0.
+constexpr double kSingular = 10;
+
 // Lanczos vectors r1 (before), r2 (now) and y = M r2; directions w, w2 (before); the QR
-// factorization of the tridiagonal matrix. Names as in the paper.
+// factorization of the tridiagonal matrix T, and its largest entry. Names as in the paper.
 void declare_minres(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("r2", p.x(), Init::b());
   for (const char* name : {"r1", "w", "w2"}) state.add(name, p.x());
   if (p.has_op("M")) state.add("y", p.x());
-  for (const char* name : {"beta", "oldb", "dbar", "epsln", "phibar", "sn"}) {
+  for (const char* name : {"beta", "oldb", "dbar", "epsln", "phibar", "sn", "T"}) {
     state.add(name, p.numbers());
   }
   state.add("cs", p.numbers(), -1.0);
@@ -29,18 +33,26 @@ Variable preconditioned_by(const Problem& p, Scope& s, const Variable& r) {
   return p.has_op("M") ? s.apply("M", r) : r;
 }
 
-// |r| in the norm of M.
+// |r|^2 in the norm of M.
 Variable length(const Problem& p, const Variable& r, const Variable& y) {
   return p.has_op("M") ? p.x().real_dot(r, y) : p.x().norm2(r);
+}
+
+// The same; negative where M gives a vector other than 0 no positive length.
+Variable checked_length(const Problem& p, const Variable& r, const Variable& y) {
+  const Variable square = length(p, r, y);
+  if (!p.has_op("M")) return square;
+  const Variable is_lost = ops::logical_and(ops::le(square, 0.0), ops::gt(p.x().norm2(r), 0.0));
+  return ops::where(is_lost, ops::full_like(square, -1.0), square);
 }
 
 void set_up_minres(const Problem& p, Scope& s) {
   const Variable b = s["r2"];
   const Variable r = p.has_x0() ? b - s.apply("A", s["x"]) : b;
   const Variable y = preconditioned_by(p, s, r);
-  const Variable bb = p.has_op("M") && p.has_x0() ? length(p, b, preconditioned_by(p, s, b))
-                                                  : length(p, b, p.has_x0() ? b : y);
-  const Variable square = p.has_x0() ? length(p, r, y) : bb;
+  const Variable bb = p.has_op("M") && p.has_x0() ? checked_length(p, b, preconditioned_by(p, s, b))
+                                                  : checked_length(p, b, p.has_x0() ? b : y);
+  const Variable square = p.has_x0() ? checked_length(p, r, y) : bb;
   const Variable beta = ops::sqrt(ops::maximum(square, 0.0));
   s.number("bb", bb);
   s.number("start", square);
@@ -67,7 +79,9 @@ void step_minres(const Problem& p, Scope& s, int) {
   const Variable oldeps = s["epsln"], delta = s["cs"] * s["dbar"] + s["sn"] * alpha;
   const Variable gbar = s["sn"] * s["dbar"] - s["cs"] * alpha;
   const Variable gamma = ops::hypot(gbar, next);
-  const Variable denom = ratio(ops::full_like(gamma, 1.0), gamma);
+  const Variable largest = ops::maximum(s["T"], ops::maximum(ops::abs(alpha), next));
+  const Variable is_regular = ops::gt(gamma, largest * (kSingular * rounding_of(gamma.dtype())));
+  const Variable denom = value_if(is_regular, ops::reciprocal(gamma));
   const Variable cs = gbar * denom, sn = next * denom;
   const Variable phi = cs * s["phibar"], phibar = sn * s["phibar"];
   Variable w = ops::fma(X.spread(-oldeps), s["w2"], v);
@@ -91,7 +105,8 @@ void step_minres(const Problem& p, Scope& s, int) {
   s.set("phibar", phibar);
   s.number("phibar", ops::abs(phibar));
   s.number("square", square);
-  s.number("gamma", gamma);
+  s.set("T", largest);
+  s.number("is regular", is_regular.astype(gamma.dtype()));
 }
 
 constexpr SolverType kMinres{
@@ -102,11 +117,12 @@ constexpr SolverType kMinres{
     .judge =
         [](const Problem&, const Numbers& n) {
           return Verdict{.residual = n["phibar"] == 0 ? 0 : n["phibar"] / std::sqrt(n["bb"]),
-                         .is_breakdown = n["square"] < 0 || n["bb"] < 0};
+                         .is_breakdown = n["square"] < 0 || n["bb"] < 0 || n["is regular"] == 0};
         },
     .judge_start =
         [](const Problem&, const Numbers& n) {
-          return Verdict{.residual = n["start"] == 0 ? 0 : std::sqrt(n["start"] / n["bb"])};
+          return Verdict{.residual = n["start"] == 0 ? 0 : std::sqrt(n["start"] / n["bb"]),
+                         .is_breakdown = n["start"] < 0 || n["bb"] < 0};
         },
     .check = [](const Problem& p) { check_square(p, "minres"); },
     .is_linear = true};

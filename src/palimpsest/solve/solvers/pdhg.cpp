@@ -65,7 +65,6 @@ void step_pdhg(const Problem& p, Scope& s, int) {
   Variable sigma = steps.sigma;
   DualResidual residual;
   auto [next, ahead, change2] = primal_step(p, s, slope, tau, {slope});
-  s.set("x", next);
   const double modulus = p.real("strong", 0);
   if (modulus > 0) {  // for a strongly convex h: the steps of x go to 0
     const Variable theta = ops::reciprocal(ops::sqrt(1.0 + tau * (2 * modulus)));
@@ -83,6 +82,7 @@ void step_pdhg(const Problem& p, Scope& s, int) {
     const Variable there = s.apply(of_term("K", i), ahead);
     dual_step(p, s, u, there, shifted(p, u.shift, there), sigma, residual);
   }
+  s.set("x", next);
   if (adapts(p)) {
     s.set("tau", tau);
     s.set("sigma", sigma);
