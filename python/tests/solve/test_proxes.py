@@ -73,6 +73,22 @@ def test_kinds_weights_and_errors():
         ps.Objective(ps.Identity("N"), terms=[3])
 
 
+def test_directions_of_differences():
+    v = np.arange(12.0).reshape(3, 4) ** 2
+    forward, backward = (
+        ps.TotalVariation(1.0, "AB", direction=d).value(v) for d in ("forward", "backward")
+    )
+    assert forward != backward
+    f, b = (
+        ps.minimize(ps.Objective(ps.Identity("AB"), terms=[ps.tv_term(1.0, "AB", direction=d)]), v)
+        for d in ("forward", "backward")
+    )
+    assert not np.array_equal(f.x, b.x)
+    ps.tgv_objective(ps.Identity("AB"), 1.0, "AB", direction="backward")
+    with pytest.raises(ValueError, match="'forward', 'backward'"):
+        ps.tv_term(1.0, "AB", direction="up")
+
+
 @pytest.mark.parametrize("name", ["L1", "Box", "TotalVariation", "stacked"])
 def test_pickles(name):
     g = PROXES[name]()

@@ -131,6 +131,25 @@ def test_ritz_vectors():
         ps.lanczos(F, np.ones(6), which="middle")
 
 
+def test_spectra_of_operators_that_are_not_finite():
+    D = ps.Diagonal(np.full(3, np.nan), "N")
+    for find in (
+        lambda: ps.power_method(D, np.ones(3)),
+        lambda: ps.svd(D, 1),
+        lambda: ps.lanczos(D, np.ones(3)),
+        lambda: ps.operator_norm2(D, np.ones(3)),
+    ):
+        with pytest.raises(ValueError, match="Diagonal"):
+            find()
+
+
+def test_power_method_of_a_batch():
+    D = ps.Diagonal(np.array([[1.0, 2.0], [5.0, 10.0]]), "S N")
+    values, v = ps.power_method(D, np.ones((2, 2)), batch="S", tolerance=1e-9)
+    np.testing.assert_allclose(values, [2, 10], rtol=1e-6)
+    assert v.shape == (2, 2)
+
+
 def test_callbacks():
     seen = []
 
@@ -145,6 +164,10 @@ def test_callbacks():
     ps.conjugate_gradients(A.N, W.conj().T @ B, callback=infos.append)
     with pytest.raises(ps.StateError):
         infos[0].iteration
+
+    for stop in (np.False_, 0, np.array(0)):
+        r = ps.conjugate_gradients(A.N, W.conj().T @ B, callback=lambda info, stop=stop: stop)
+        assert r.status == "stopped" and r.iterations == 1
 
     class Mine(Exception):
         pass
@@ -161,6 +184,8 @@ def test_options_that_there_are_not():
         ps.conjugate_gradients(A.N, B[:20], max_iteration=3)
     with pytest.raises(TypeError, match="number"):
         ps.conjugate_gradients(A.N, B[:20], tolerance="small")
+    with pytest.raises(ValueError, match="got -1, expected an integer from 0"):
+        ps.conjugate_gradients(A.N, B[:20], seed=-1)
     with pytest.raises(ps.ShapeError):
         ps.conjugate_gradients(A.N, B)
     with pytest.raises(ps.ShapeError, match="Mismatched"):
@@ -173,8 +198,11 @@ def test_ctrl_c_in_a_solve():
     slow = ps.Chain(ps.Fft(2), ps.Diagonal(np.linspace(1, 1e6, 65536).reshape(256, 256), "KxKy"))
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as raised:
         ps.conjugate_gradients(slow.N, b, max_iterations=10**7, tolerance=0.0)
+    result = raised.value.result
+    assert result.status == "stopped" and result.iterations > 0
+    assert isinstance(result.x, np.ndarray) and np.isfinite(result.x).all()
     assert np.array_equal(big(b).shape, b.shape)
 
 

@@ -21,7 +21,10 @@ bool call_with_info(nb::handle f, const SolveInfo& info) {
   nb::object seen = nb::cast(InfoObject{&info});
   const nb::object goes_on = f(seen);
   nb::cast<InfoObject&>(seen).info = nullptr;
-  return goes_on.ptr() != Py_False;
+  if (goes_on.is_none()) return true;
+  const int is_true = PyObject_IsTrue(goes_on.ptr());
+  if (is_true < 0) throw nb::python_error();
+  return is_true != 0;
 }
 
 }  // namespace
@@ -81,6 +84,12 @@ std::string literal_of(double value) {
 }
 
 void refuse_keyword(nb::handle object, const char* name, const char* expected) {
+  const bool is_integer = PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr());
+  if (is_integer && std::string_view(expected) == "an integer") {
+    throw ValueError("[" + std::string(name) + "] got " + nb::cast<std::string>(nb::str(object)) +
+                     ", expected an integer " +
+                     (std::string_view(name) == "seed" ? "from 0 to 2^64 - 1." : "that fits."));
+  }
   throw TypeError("[" + std::string(name) + "] got " + class_name(object) + ", expected " +
                   expected + ".");
 }

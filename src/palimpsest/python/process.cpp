@@ -5,10 +5,12 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/solve/interrupt.hpp"
 
 namespace palimpsest::python {
 namespace {
@@ -56,6 +58,7 @@ void note(LogLevel level, std::string_view text) {
 // -- Ctrl-C -----------------------------------------------------------------------------------
 
 std::thread::id main_thread;
+SolveInterrupt* running_solve = nullptr;  // in the main thread
 
 // Asks Python for signals, in its main thread and not all the time.
 void check_signals() {
@@ -66,7 +69,8 @@ void check_signals() {
   if (now - last < std::chrono::milliseconds(10)) return;
   last = now;
   const Locked locked;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (PyErr_CheckSignals() == 0) return;
+  if (running_solve == nullptr || !running_solve->take()) throw nb::python_error();
 }
 
 void let_go() {
@@ -76,6 +80,33 @@ void let_go() {
 }
 
 }  // namespace
+
+SolveInterrupt::SolveInterrupt() {
+  if (std::this_thread::get_id() == main_thread) outer_ = std::exchange(running_solve, this);
+}
+
+SolveInterrupt::~SolveInterrupt() {
+  if (std::this_thread::get_id() == main_thread) running_solve = outer_;
+}
+
+bool SolveInterrupt::take() {
+  if (error_) return false;
+  error_.emplace();
+  token_.cancel();
+  return true;
+}
+
+void SolveInterrupt::raise_with(ResultObject& result) {
+  if (!error_) return;
+  const auto stop = [](Status& status) {
+    if (status == Status::cancelled) status = Status::stopped;
+  };
+  stop(result.result.status);
+  for (Status& status : result.result.batch_status) stop(status);
+  nb::object raised = nb::borrow(error_->value());
+  raised.attr("result") = nb::cast(std::move(result));
+  throw nb::python_error(*error_);
+}
 
 void bind_process(nb::module_&) {
   main_thread = std::this_thread::get_id();

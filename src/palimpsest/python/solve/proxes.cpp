@@ -24,6 +24,10 @@ template <>
 struct Names<DifferenceBoundary> {
   static constexpr const char* list[] = {"periodic", "neumann", "zero"};
 };
+template <>
+struct Names<DifferenceDirection> {
+  static constexpr const char* list[] = {"forward", "backward"};
+};
 
 }  // namespace palimpsest::python
 
@@ -180,10 +184,16 @@ void bind_norms(nb::module_& m) {
       "B"_a, "c"_a, nb::kw_only(), "inner"_a = 20, "B x = c.");
 }
 
-TotalVariationOptions tv_options(bool isotropic, const std::string& boundary, Dims joint,
-                                 MaybeDims dims, int inner, double inner_tolerance) {
+DifferenceDirection direction_of(const std::string& name) {
+  return enumerator<DifferenceDirection>(nb::cast(name), "direction");
+}
+
+TotalVariationOptions tv_options(bool isotropic, const std::string& boundary,
+                                 const std::string& direction, Dims joint, MaybeDims dims,
+                                 int inner, double inner_tolerance) {
   return {.isotropic = isotropic,
           .boundary = enumerator<DifferenceBoundary>(nb::cast(boundary), "boundary"),
+          .direction = direction_of(direction),
           .joint = joint,
           .dims = dims,
           .inner = inner,
@@ -194,34 +204,38 @@ void bind_images(nb::module_& m) {
   m.def(
       "TotalVariation",
       [](nb::handle lambda, Dims over, bool isotropic, const std::string& boundary, Dims joint,
-         MaybeDims dims, int inner, double tolerance) {
-        return ProxObject{
-            TotalVariation(weight_of(lambda), over,
-                           tv_options(isotropic, boundary, joint, dims, inner, tolerance))};
+         MaybeDims dims, int inner, double tolerance, const std::string& direction) {
+        return ProxObject{TotalVariation(
+            weight_of(lambda), over,
+            tv_options(isotropic, boundary, direction, joint, dims, inner, tolerance))};
       },
       "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
       "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(), "inner"_a = 20,
-      "inner_tolerance"_a = 1e-3, "The total variation.");
+      "inner_tolerance"_a = 1e-3, "direction"_a = "forward", "The total variation.");
   m.def(
       "tv_term",
       [](nb::handle lambda, Dims over, bool isotropic, const std::string& boundary, Dims joint,
-         MaybeDims dims) {
-        return TermObject{tv_term(weight_of(lambda), over,
-                                  tv_options(isotropic, boundary, joint, dims, 20, 1e-3))};
+         MaybeDims dims, const std::string& direction) {
+        return TermObject{
+            tv_term(weight_of(lambda), over,
+                    tv_options(isotropic, boundary, direction, joint, dims, 20, 1e-3))};
       },
       "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
-      "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
+      "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(), "direction"_a = "forward",
       "The total variation as a Term, without an inner loop.");
   m.def(
       "tgv_objective",
       [](NamedLinop A, nb::handle lambda, Dims over, double alpha1, double alpha0,
-         const std::string& boundary) {
+         const std::string& boundary, const std::string& direction) {
         const auto edge = enumerator<DifferenceBoundary>(nb::cast(boundary), "boundary");
-        return ObjectiveObject{tgv_objective(
-            A, weight_of(lambda), over, {.alpha1 = alpha1, .alpha0 = alpha0, .boundary = edge})};
+        return ObjectiveObject{tgv_objective(A, weight_of(lambda), over,
+                                             {.alpha1 = alpha1,
+                                              .alpha0 = alpha0,
+                                              .boundary = edge,
+                                              .direction = direction_of(direction)})};
       },
       "A"_a, "lam"_a, "over"_a, nb::kw_only(), "alpha1"_a = 1.0, "alpha0"_a = 2.0,
-      "boundary"_a = "neumann",
+      "boundary"_a = "neumann", "direction"_a = "forward",
       "An Objective with the total generalized variation of second order; part 0 of its x is the "
       "image.");
   m.def(

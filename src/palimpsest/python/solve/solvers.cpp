@@ -3,6 +3,7 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/options.hpp"
+#include "palimpsest/python/solve/interrupt.hpp"
 #include "palimpsest/python/solve/prox_object.hpp"
 #include "palimpsest/python/solve/result_object.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
@@ -43,14 +44,19 @@ namespace {
 template <class Solve>
 ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
   const Kind kind = is_array(b) ? kind_of(b) : Kind::numpy;
+  SolveInterrupt interrupt;
   if (kind != Kind::xarray) {
     const Tensor data = from_python<Tensor>(b);
-    return {released([&] { return solve(data); }), kind_returned(kind)};
+    ResultObject made{released([&] { return solve(data); }), kind_returned(kind)};
+    interrupt.raise_with(made);
+    return made;
   }
   const nb::object ordered =
       nb::module_::import_("palimpsest.interop.xarray").attr("ordered")(b, to_python(A.oshape()));
   const Tensor data = from_python<Tensor>(nb::object(ordered[0]));
-  return {released([&] { return solve(data); }), kind, to_python(A), nb::borrow(b)};
+  ResultObject made{released([&] { return solve(data); }), kind, to_python(A), nb::borrow(b)};
+  interrupt.raise_with(made);
+  return made;
 }
 
 template <class Options, SolveResult (*f)(const NamedLinop&, const Tensor&, const Options&)>
@@ -134,21 +140,32 @@ void bind_plans(nb::module_& m) {
       });
 }
 
+void expect_finite(Status status, const char* who, const NamedLinop& A) {
+  if (status != Status::diverged) return;
+  throw ValueError("[" + std::string(who) + "] A: " + A.str() +
+                   " gave numbers that are not finite, or too large for the dtype");
+}
+
 void bind_spectrum(nb::module_& m) {
   def_with_options<SvdOptions>(
       m, "svd", "tuple[NDArray, NDArray, NDArray]", {"A", "k"},
       +[](const SvdOptions& options, NamedLinop A, index_t k) {
         SvdResult r = released([&] { return svd(A, k, options); });
+        expect_finite(r.status, "svd", A);
         return nb::make_tuple(export_array(std::move(r.U), Kind::numpy),
                               export_array(std::move(r.S), Kind::numpy),
                               export_array(std::move(r.Vh), Kind::numpy));
       });
   def_with_options<PowerOptions>(
-      m, "power_method", "tuple[float, Array]", {"A", "v0"},
+      m, "power_method", "tuple[float | NDArray[Any], Array]", {"A", "v0"},
       +[](const PowerOptions& options, NamedLinop A, ArrayGiven v0) {
         const Tensor start = from_python<Tensor>(v0);
         PowerResult r = released([&] { return power_method(A, start, options); });
-        return nb::make_tuple(r.eigenvalue, array_like(v0, std::move(r.v)));
+        expect_finite(r.status, "power_method", A);
+        const nb::object found = options.batch.empty()
+                                     ? nb::cast(r.eigenvalue)
+                                     : export_array(std::move(r.eigenvalues), Kind::numpy);
+        return nb::make_tuple(found, array_like(v0, std::move(r.v)));
       });
   def_with_options<LanczosOptions>(
       m, "lanczos", "list[float] | tuple[list[float], NDArray]", {"A", "x"},
