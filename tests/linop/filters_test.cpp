@@ -309,6 +309,22 @@ TEST(Convolution, RealStaysRealAndErrorsSayWhatIsWrong) {
   expect_error<ValueError>([&] { A.set_attr("method", "magic"); }, "method");
 }
 
+TEST(Convolution, OfNothingIsNothing) {
+  for (const ConvolutionMethod method :
+       {ConvolutionMethod::automatic, ConvolutionMethod::direct, ConvolutionMethod::fft}) {
+    for (const Boundary boundary : {Boundary::circular, Boundary::zeros}) {
+      const NamedLinop A = Convolution(random({3, 2}), {.boundary = boundary, .method = method});
+      for (const NamedLinop& B : {A, A.H(), A.N()}) {
+        for (const Extents& shape : {Extents{4, 0}, Extents{0, 4}, Extents{2, 0, 0}}) {
+          const Tensor y = B(random(shape, DType::float64));
+          EXPECT_EQ(y.shape(), shape);
+          EXPECT_EQ(y.dtype(), DType::complex128);
+        }
+      }
+    }
+  }
+}
+
 TEST(FiniteDifference, HasThreeBoundaries) {
   const Tensor x = numbers({1, 4, 2});
   const auto with = [&](DifferenceBoundary boundary) {
@@ -368,6 +384,7 @@ TEST(Gradient, StacksDifferences) {
       values(x)[1] + values(x)[3] + values(x)[4] + values(x)[8] - 4.0 * values(x)[0];
   EXPECT_LE(std::abs(values(n)[0] + laplacian), 1e-13);
   expect_error<ValueError>([] { Gradient("A", Dims()); }, "over");
+  expect_error<ValueError>([] { Gradient("A B", "A A"); }, "twice");
 }
 
 TEST(Wavelet, FiltersAreOrthonormalWithVanishingMoments) {

@@ -211,6 +211,10 @@ void bind_filters(nb::module_& m) {
   m.def(
       "Wavelet",
       [](Dims dims, Dims over, const std::string& family, std::optional<int> levels) {
+        if (levels.value_or(0) < 0) {
+          throw ValueError("[Wavelet] levels: got " + std::to_string(*levels) +
+                           ", expected 0 to 39, or None");
+        }
         return Wavelet(dims, over, {.family = family, .levels = levels.value_or(kAutomaticLevels)});
       },
       "dims"_a, "over"_a, nb::kw_only(), "family"_a = "db4", "levels"_a.none() = 4,

@@ -155,6 +155,9 @@ Variable sum_of_shifts(const Setup& s, const Variable& source, const Extents& si
 }
 
 Variable direct_convolution(const Setup& s, const Variable& x, bool adjoint) {
+  if (element_count(s.grid) == 0) {  // nothing to sum: any element gives the dtype
+    return x * ops::index(s.h, std::vector<Index>(s.n, Index(0)));
+  }
   // Forward reads x[n + c - m], the adjoint y[n - c + m].
   Extents before, after;
   for (std::size_t d = 0; d < s.n; ++d) {

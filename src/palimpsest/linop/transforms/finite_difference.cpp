@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/transforms/finite_difference.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "palimpsest/linop/containers/stack.hpp"
@@ -54,7 +56,7 @@ NamedLinop difference_split(const NamedLinop& A, const Tile& tile) {
 void check_difference(const NamedLinop& A) {
   const double spacing = A.attr("spacing").as_real();
   if (!std::isfinite(spacing) || spacing == 0) {
-    throw ValueError(who(A) + "spacing: got " + std::to_string(spacing) +
+    throw ValueError(who(A) + "spacing: got " + fmt::format("{}", spacing) +
                      ", expected a finite number that is not 0");
   }
   const std::string& direction = A.attr("direction").as_string();
@@ -95,6 +97,9 @@ NamedLinop FiniteDifference(Dims dims, ND d, FiniteDifferenceOptions options) {
 NamedLinop Gradient(Dims dims, Dims over, GradientOptions options) {
   std::vector<NamedLinop> parts;
   for (const ND& d : over) {
+    if (over.count(d) > 1) {
+      throw ValueError("[Gradient] over: got " + over.str() + ", expected no dimension twice");
+    }
     parts.push_back(FiniteDifference(dims, d,
                                      {.boundary = options.boundary,
                                       .spacing = options.spacing,

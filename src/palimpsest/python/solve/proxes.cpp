@@ -242,6 +242,10 @@ void bind_images(nb::module_& m) {
       "L1Wavelet",
       [](nb::handle lambda, Dims over, const std::string& family, std::optional<int> levels,
          Shift shift, Dims joint, std::vector<double> level_weights, MaybeDims dims) {
+        if (levels.value_or(0) < 0) {
+          throw ValueError("[L1Wavelet] levels: got " + std::to_string(*levels) +
+                           ", expected 0 to 39, or None");
+        }
         return ProxObject{L1Wavelet(weight_of(lambda), over,
                                     {.family = family,
                                      .levels = levels.value_or(kAutomaticLevels),
