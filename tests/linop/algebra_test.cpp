@@ -117,6 +117,27 @@ TEST(Algebra, SumsAndDifferences) {
   expect_close(dense(A - B), matrix(3, 2, [&](auto i, auto j) { return a[i][j] - b[i][j]; }));
 }
 
+TEST(Algebra, NumbersOutOfRangeMeetInDoublePrecision) {
+  const Tensor x = Tensor::ones({2}, DType::float32);
+  for (const auto& numbers : {std::vector{1e25, 1e25, 1e-25, 1e-25}, std::vector{1e30, 1e30, 1e-60},
+                              std::vector{1e-60, 1e30, 1e30}}) {
+    std::vector<NamedLinop> parts;
+    for (const double number : numbers) parts.push_back(Scalar(number));
+    const Tensor y = Chain(parts)(x);
+    ASSERT_EQ(y.dtype(), DType::float32);
+    for (const float value : y.to_vector<float>()) EXPECT_NEAR(value, 1, 1e-6);
+  }
+  // |alpha|^2 is out of range, what it makes of x is not.
+  const Tensor large = Tensor::full({1}, 1e30).to(DType::float32);
+  EXPECT_NEAR(Scalar(1e-30).N()(large).item<float>() / 1e-30F, 1, 1e-5);
+  EXPECT_NEAR(Scalar(1e-200).N()(Tensor::full({1}, 1e300)).item<double>() / 1e-100, 1, 1e-12);
+  const Tensor infinite = Chain(Scalar(1e200), Scalar(1e200)).N()(Tensor::ones({1}));
+  EXPECT_EQ(infinite.dtype(), DType::float64);
+  EXPECT_EQ(infinite.item<double>(), HUGE_VAL);
+  const NamedLinop A = Dense(random({3, 2}, DType::float64), "MN,N->M");
+  EXPECT_EQ((1e-200 * (1e200 * (1e200 * A)))(Tensor::ones({2})).dtype(), DType::float64);
+}
+
 TEST(Algebra, Powers) {
   const NamedLinop A = Dense(random({3, 3}), "MN,N->M", {.output = Dims("N")});
   expect_close(dense(pow(A, 3)), dense(A) * dense(A) * dense(A), 1e-10);
@@ -124,6 +145,10 @@ TEST(Algebra, Powers) {
   EXPECT_EQ(pow(A, 0).name(), "Identity");
   EXPECT_EQ(pow(A, 0).ishape(), Dims("N"));
   EXPECT_EQ(pow(Scalar(3, "N"), 2).attr("alpha").as_real(), 9);
+  EXPECT_EQ(pow(Scalar(-2, "N"), 3).attr("alpha").as_real(), -8);
+  EXPECT_EQ(pow(Scalar(4, "N"), -1).attr("alpha").as_real(), 0.25);
+  EXPECT_EQ(pow(Identity("N"), -2).name(), "Identity");
+  expect_error<ValueError>([] { pow(Scalar(0, "N"), -1); }, "division by zero");
   expect_error<ValueError>([&] { pow(A, -1); }, "none negative");
   expect_error<ValueError>([&] { pow(A, 0.5); }, "whole number");
   expect_error<ShapeError>([] { pow(Dense(random({3, 2}), "MN,N->M"), 2); }, "Mismatched");
@@ -134,6 +159,7 @@ TEST(Algebra, RealPowersOfDiagonals) {
   const Tensor x = Tensor::ones({3});
   EXPECT_EQ(pow(D, 0.5)(x).to_vector<double>(), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(pow(D, -1.0)(x).to_vector<double>(), (std::vector<double>{1, 0.25, 1.0 / 9}));
+  EXPECT_EQ(pow(D, -1)(x).to_vector<double>(), (std::vector<double>{1, 0.25, 1.0 / 9}));
   EXPECT_EQ(pow(D, 2.0)(x).to_vector<double>(), (std::vector<double>{1, 16, 81}));
   EXPECT_TRUE(pow(D, 0.5).param("weight").is(D.param("weight")));
   EXPECT_EQ(pow(Scalar(4, "N"), 0.5).attr("alpha").as_real(), 2);

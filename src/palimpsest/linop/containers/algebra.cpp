@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -8,6 +10,7 @@
 #include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/linop/operators/number_product.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/named/matching.hpp"
 
@@ -30,8 +33,10 @@ std::complex<double> factor_of(const NamedLinop& A) {
 NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
   std::vector<NamedLinop> parts = flatten(A);
   NamedLinop& neighbour = output ? parts.back() : parts.front();
-  if (is_number(neighbour)) {
-    neighbour = with_records_of(neighbour, Scalar(s * factor_of(neighbour), neighbour.ishape()));
+  const auto both = is_number(neighbour) ? product_of_numbers(s, factor_of(neighbour))
+                                         : std::optional<std::complex<double>>();
+  if (both) {
+    neighbour = with_records_of(neighbour, Scalar(*both, neighbour.ishape()));
   } else if (is_type(neighbour, linop_types::identity())) {
     neighbour = with_records_of(neighbour, Scalar(s, neighbour.ishape()));
   } else if (output) {
@@ -43,7 +48,14 @@ NamedLinop scaled(const NamedLinop& A, std::complex<double> s, bool output) {
 }
 
 NamedLinop elementwise_power(const NamedLinop& A, double n) {
-  if (is_number(A)) return with_records_of(A, Scalar(std::pow(factor_of(A), n), A.ishape()));
+  if (is_number(A)) {
+    const std::complex<double> z = factor_of(A);
+    if (z == 0.0 && n < 0) throw ValueError(who(A) + "pow: division by zero");
+    // The power of a complex number with a negative real part would have rounding errors.
+    const bool is_real = z.imag() == 0 && (z.real() >= 0 || n == std::floor(n));
+    const std::complex<double> power = is_real ? std::pow(z.real(), n) : std::pow(z, n);
+    return with_records_of(A, Scalar(power, A.ishape()));
+  }
   DiagonalParts parts{NamedShape(A.ishape()), diagonal_factors(A), A.attr("adapts").as_bool()};
   char digits[32];
   const std::string exponent(digits, std::to_chars(digits, std::end(digits), n).ptr);
@@ -105,6 +117,9 @@ Tensor operator*(const NamedLinop& A, const Tensor& x) { return A(x); }
 Variable operator*(const NamedLinop& A, const Variable& x) { return A(x); }
 
 NamedLinop pow(const NamedLinop& A, int n) {
+  const bool is_elementwise =
+      is_number(A) || is_type(A, linop_types::identity()) || is_type(A, linop_types::diagonal());
+  if (n < 0 && is_elementwise) return pow(A, static_cast<double>(n));
   if (n < 0) {
     throw ValueError(who(A) + "pow: got " + std::to_string(n) + ", expected none negative");
   }
@@ -124,7 +139,7 @@ NamedLinop pow(const NamedLinop& A, double n) {
   if (is_type(A, linop_types::identity())) return A;
   if (is_number(A) || is_type(A, linop_types::diagonal())) return elementwise_power(A, n);
   if (n == std::floor(n) && std::abs(n) < 1e6) return pow(A, static_cast<int>(n));
-  throw ValueError(who(A) + "pow: got " + std::to_string(n) +
+  throw ValueError(who(A) + "pow: got " + fmt::format("{}", n) +
                    ", expected a whole number for this type");
 }
 
