@@ -58,6 +58,23 @@ TEST(CreateBatchedLinop, EqualsTheOperatorWhateverIsCut) {
   }
 }
 
+TEST(CreateBatchedLinop, DimensionsWithoutNamesAreCutByTheirNumbers) {
+  const NamedLinop A = Dense(random({4, 6}));
+  const Tensor x = random({6});
+  for (const NamedLinop& B : {A, 2.0 * A, A + A}) {
+    EXPECT_EQ(B.size("(1)"), 4);
+    EXPECT_EQ(B.size("(2)"), 6);
+    const NamedLinop batched = create_batched_linop(B, BatchSpec{{{"(1)", 1}, {"(2)", 4}}});
+    EXPECT_LE(difference(batched(x), B(x)), 1e-14) << batched.str();
+    EXPECT_LE(difference(batched.H()(B(x)), B.H()(B(x))), 1e-14);
+  }
+  // The dimension between two operators is another one than the output.
+  const NamedLinop twice = Chain(Dense(random({5, 6})), Dense(random({4, 5})));
+  EXPECT_EQ(twice.size("(1)"), 4);
+  EXPECT_EQ(twice.size("(2)"), 6);
+  testing::expect_error<SplitError>([&] { twice.split({{"(2)", slice(0, 2)}}); }, "cannot split");
+}
+
 TEST(CreateBatchedLinop, SeveralLevelsEqualTheOperator) {
   const NamedLinop A = sense();
   const NamedLinop batched =

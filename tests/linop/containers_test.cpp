@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/linop/containers/stack.hpp"
 
 namespace palimpsest {
 namespace {
@@ -53,6 +54,25 @@ TEST(Chain, MismatchesAreRefusedAtConstruction) {
       },
       "Conflicting sizes of dim 'K'");
   expect_error<ShapeError>([] { first() * second(); }, "[Chain[1]/Dense]");
+}
+
+TEST(Containers, SizesOfWhatHasNoNameAreComparedByPlace) {
+  const NamedLinop wide = Dense(random({2, 3})), square = Dense(random({3, 3}));
+  expect_error<ShapeError>([&] { Chain(wide, wide); }, "[Chain[1]/Dense] Conflicting sizes");
+  expect_error<ShapeError>([&] { pow(wide, 2); }, "Conflicting");
+  expect_error<ShapeError>([&] { Add(wide, square); }, "[Add[1]/Dense] Conflicting sizes");
+  expect_error<ShapeError>([&] { Chain(first(), wide); }, "Conflicting sizes of dim 'K'");
+  expect_error<ShapeError>(
+      [&] {
+        Chain(wide, Sampling({Tensor::from<index_t>({0, 1})}, {5}));
+      },
+      "Conflicting sizes");
+  expect_error<ShapeError>(
+      [&] {
+        Stack({wide, square}, {.in = {}, .out = {"S", 0}});
+      },
+      "Conflicting");
+  EXPECT_EQ(Chain(square, wide).size("(1)"), 2);
 }
 
 TEST(Chain, RenamesCopiesOfItsChildren) {

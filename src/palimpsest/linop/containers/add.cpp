@@ -38,7 +38,7 @@ NamedShape assemble_add(std::vector<NamedLinop>& children, const Assembly& how) 
     if (child.oshape() != how.wanted->oshape()) child.set_oshape(how.wanted->oshape());
   }
   unify_shapes("Add", children);
-  check_sizes("Add", children);
+  check_summand_sizes("Add", children);
   return NamedShape(children[0].ishape(), children[0].oshape());
 }
 
@@ -47,7 +47,7 @@ NamedLinop add_split(const NamedLinop& A, const Tile& tile) {
 }
 
 std::optional<index_t> add_size(const NamedLinop& A, const ND& d) {
-  return common_size(A.linops(), d);
+  return size_of_summands(A.linops(), d);
 }
 
 }  // namespace

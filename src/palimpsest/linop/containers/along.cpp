@@ -143,6 +143,48 @@ NamedLinop with_zero_edges(const NamedLinop& core, const BlockEdges& edges) {
                     {.in = {}, .out = edges.out});
 }
 
+namespace {
+
+// Calls visit(i, d, own) for each child i: `own` stands where d stands in the shape of the first.
+template <class Visit>
+void for_each_place(const std::vector<NamedLinop>& children, Visit&& visit) {
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    for (const auto& [d, own] : places(children[0].ishape(), children[i].ishape())) {
+      visit(i, d, own);
+    }
+    for (const auto& [d, own] : places(children[0].oshape(), children[i].oshape())) {
+      visit(i, d, own);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<index_t> size_of_summands(const std::vector<NamedLinop>& children, const ND& d) {
+  if (!d.is_ordinal()) return common_size(children, d);
+  std::optional<index_t> size;
+  for_each_place(children, [&](std::size_t i, const ND& name, const ND& own) {
+    if (!size && name == d) size = size_of_one(children[i], own);
+  });
+  return size;
+}
+
+void check_summand_sizes(std::string_view who, const std::vector<NamedLinop>& children,
+                         const Dims& except) {
+  check_sizes(who, children, except);
+  DimMap sizes;
+  for_each_place(children, [&](std::size_t i, const ND& d, const ND& own) {
+    const bool is_one = d.is_concrete() || d.is_ordinal() ||
+                        children[0].ishape().count(d) + children[0].oshape().count(d) == 1;
+    const auto n = size_of_one(children[i], own);
+    if (!is_one || !n || except.contains(d) || except.contains(own)) return;
+    const auto [known, is_new] = sizes.emplace(d, *n);
+    if (!is_new && known->second != *n) {
+      refuse_sizes(who, i, children[i], own, *n, known->second);
+    }
+  });
+}
+
 void unify_shapes(std::string_view who, std::vector<NamedLinop>& children) {
   for (std::size_t i = 1; i < children.size(); ++i) {
     if (children[i].shape() == children[0].shape()) continue;

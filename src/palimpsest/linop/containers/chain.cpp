@@ -113,6 +113,19 @@ void check_neighbours(const std::vector<NamedLinop>& children) {
   }
 }
 
+// Sizes of what two neighbours call by different names, or do not name.
+void check_boundary_sizes(const std::vector<NamedLinop>& children) {
+  for (std::size_t i = 0; i + 1 < children.size(); ++i) {
+    const NamedLinop &before = children[i], &after = children[i + 1];
+    for (const auto& [out, in] : places(before.oshape(), after.ishape())) {
+      const auto expected = size_of_one(before, out), got = size_of_one(after, in);
+      if (got && expected && *got != *expected) {
+        refuse_sizes("Chain", i + 1, after, in, *got, *expected);
+      }
+    }
+  }
+}
+
 NamedShape assemble_chain(std::vector<NamedLinop>& children, const Assembly& how) {
   expect_children("Chain", children);
   if (how.wanted) {
@@ -124,11 +137,36 @@ NamedShape assemble_chain(std::vector<NamedLinop>& children, const Assembly& how
   resolve_sizes(children);
   check_neighbours(children);
   check_sizes("Chain", children);
+  check_boundary_sizes(children);
   return NamedShape(children.front().ishape(), children.back().oshape());
 }
 
+// The size of an unnamed dimension of the input, from the first child that knows it. Of the output:
+// children and their shapes are read backwards.
+std::optional<index_t> size_along(const std::vector<NamedLinop>& children, ND d, bool backwards) {
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const NamedLinop& child = children[backwards ? children.size() - 1 - i : i];
+    const Dims &near = backwards ? child.oshape() : child.ishape(),
+               &far = backwards ? child.ishape() : child.oshape();
+    if (!near.contains(d)) return std::nullopt;
+    if (const auto n = size_of_one(child, d)) return n;
+    if (i + 1 == children.size() || (d.is_any() && !d.is_ordinal())) return std::nullopt;
+    const NamedLinop& next = children[backwards ? children.size() - 2 - i : i + 1];
+    const auto pairs = places(far, backwards ? next.oshape() : next.ishape());
+    const auto found =
+        std::find_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == d; });
+    if (found == pairs.end()) return std::nullopt;
+    d = found->second;
+  }
+  return std::nullopt;
+}
+
+// The unnamed dimensions of operators in between are others.
 std::optional<index_t> chain_size(const NamedLinop& A, const ND& d) {
-  return common_size(A.linops(), d);
+  if (!d.is_ordinal()) return common_size(A.linops(), d);
+  const auto in = size_along(A.linops(), d, false), out = size_along(A.linops(), d, true);
+  if (in && out && *in != *out) return std::nullopt;
+  return in ? in : out;
 }
 
 // True if the names between two neighbours, refined from both sides, have d. Boundary 0 is the
@@ -143,7 +181,21 @@ struct Run {
   std::size_t first, last;
 };
 
+// Operators have unnamed dimensions of their own. Of two neighbours it is one only where it stands
+// at the same place.
+void check_same_place(const NamedLinop& A, const ND& d) {
+  for (std::size_t b = 1; b < A.linop_count(); ++b) {
+    bool is_same = false, is_other = false;
+    for (const auto& [out, in] : places(A[b - 1].oshape(), A[b].ishape())) {
+      if (out == d || in == d) (out == in ? is_same : is_other) = true;
+    }
+    if (!boundary_has(A, b, d) || (is_same && !is_other)) continue;
+    refuse_split(A, d, "several of its operators have a dimension without a name. Try rename");
+  }
+}
+
 Run run_of(const NamedLinop& A, const ND& d) {
+  if (!d.is_concrete()) check_same_place(A, d);
   const std::size_t n = A.linop_count();
   std::size_t begin = 0;
   while (begin <= n && !boundary_has(A, begin, d)) ++begin;
@@ -229,12 +281,40 @@ void check_sizes(std::string_view who, const std::vector<NamedLinop>& children,
       const auto n = d.is_concrete() ? children[i].size(d) : std::nullopt;
       if (!n) continue;
       const auto [known, is_new] = sizes.emplace(d, *n);
-      if (is_new || known->second == *n) continue;
-      throw ShapeError("[" + std::string(who) + "[" + std::to_string(i) + "]/" +
-                       children[i].name() + "] Conflicting sizes of dim '" + d.str() + "': got " +
-                       std::to_string(*n) + ", expected " + std::to_string(known->second));
+      if (!is_new && known->second != *n) {
+        refuse_sizes(who, i, children[i], d, *n, known->second);
+      }
     }
   }
+}
+
+void refuse_sizes(std::string_view who, std::size_t i, const NamedLinop& child, const ND& d,
+                  index_t got, index_t expected) {
+  throw ShapeError("[" + std::string(who) + "[" + std::to_string(i) + "]/" + child.name() +
+                   "] Conflicting sizes of dim '" + d.str() + "': got " + std::to_string(got) +
+                   ", expected " + std::to_string(expected));
+}
+
+std::vector<std::pair<ND, ND>> places(const Dims& a, const Dims& b) {
+  std::vector<std::pair<ND, ND>> pairs;
+  const std::size_t n = std::min(a.size(), b.size());
+  const auto add = [&](const ND& of_a, const ND& of_b) {
+    if (of_a.is_ellipsis() || of_b.is_ellipsis()) return false;
+    pairs.emplace_back(of_a, of_b);
+    return true;
+  };
+  std::size_t i = 0;
+  while (i < n && add(a[i], b[i])) ++i;
+  if (i == a.size() && i == b.size()) return pairs;
+  for (std::size_t k = 1; k <= n && add(a[a.size() - k], b[b.size() - k]);) ++k;
+  return pairs;
+}
+
+std::optional<index_t> size_of_one(const NamedLinop& A, const ND& d) {
+  if (d.is_ellipsis()) return std::nullopt;
+  const bool is_one =
+      d.is_concrete() || d.is_ordinal() || A.ishape().count(d) + A.oshape().count(d) == 1;
+  return is_one ? A.size(d) : std::nullopt;
 }
 
 void expect_children(std::string_view who, const std::vector<NamedLinop>& children) {

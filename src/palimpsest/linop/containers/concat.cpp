@@ -63,7 +63,7 @@ NamedLinop concat_normal(const NamedLinop& A, const NamedLinop* inner) {
 }
 
 std::optional<index_t> concat_size(const NamedLinop& A, const ND& d) {
-  if (!along_of(A).has(d)) return common_size(A.linops(), d);
+  if (!along_of(A).has(d)) return size_of_summands(A.linops(), d);
   index_t sum = 0;
   for (const NamedLinop& child : A.linops()) sum += child.size(d).value_or(0);
   return sum;
@@ -184,7 +184,7 @@ NamedShape assemble_concat(std::vector<NamedLinop>& children, const Assembly& ho
   for (const auto& d : {along.in, along.out}) {
     if (d) varying.push_back(*d);
   }
-  check_sizes("Concat", children, varying);
+  check_summand_sizes("Concat", children, varying);
   return NamedShape(in, out);
 }
 

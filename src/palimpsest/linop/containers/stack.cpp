@@ -53,7 +53,7 @@ NamedLinop stack_normal(const NamedLinop& A, const NamedLinop* inner) {
 
 std::optional<index_t> stack_size(const NamedLinop& A, const ND& d) {
   if (along_of(A).has(d)) return static_cast<index_t>(A.linop_count());
-  return common_size(A.linops(), d);
+  return size_of_summands(A.linops(), d);
 }
 
 // The children that a range along d takes.
@@ -134,7 +134,7 @@ NamedShape assemble_stack(std::vector<NamedLinop>& children, const Assembly& how
                        "'. Try Concat");
     }
   }
-  check_sizes("Stack", children);
+  check_summand_sizes("Stack", children);
   return NamedShape(
       inserted(children[0].ishape(), along.in, position_in(how.attrs, "in_position")),
       inserted(children[0].oshape(), along.out, position_in(how.attrs, "out_position")));

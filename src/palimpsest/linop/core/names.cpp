@@ -3,6 +3,7 @@
 // when nothing can fail any more.
 #include <algorithm>
 
+#include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/named/alignment.hpp"
 
@@ -260,10 +261,16 @@ NamedLinop NamedLinop::with_sizes(const DimMap& sizes) const {
   LinopData changed = data();
   changed.shape = with_sizes_in(changed.shape, recorded);
   const Dims own = absorbed_dims(*this);
-  for (NamedLinop& child : changed.children) {
+  const bool is_chain = &type() == &linop_types::chain();
+  for (std::size_t i = 0; i < changed.children.size(); ++i) {
+    NamedLinop& child = changed.children[i];
     const Dims dims_of_child = child.dims();
     DimMap missing;
     for (const auto& [d, n] : sizes) {
+      // Operators in between have unnamed dimensions of their own.
+      const bool is_at_end = (i == 0 && ishape().contains(d)) ||
+                             (i + 1 == changed.children.size() && oshape().contains(d));
+      if (is_chain && !d.is_concrete() && !is_at_end) continue;
       if (dims_of_child.contains(d) && !own.contains(d) && !child.size(d)) missing.emplace(d, n);
     }
     if (!missing.empty()) child = child.with_sizes(missing);
