@@ -82,6 +82,7 @@ TEST(Application, IntoADestination) {
   EXPECT_TRUE(equal(y, expected));
   Tensor wrong = Tensor::zeros({5}, DType::complex128);
   expect_error<ShapeError>([&] { A.apply(x, wrong); }, "(5,)");
+  expect_error<ShapeError>([&] { A.apply(x, wrong); }, "[" + A.name() + "] [call_into]");
   Tensor narrow = Tensor::zeros({4}, DType::complex64);
   expect_error<DTypeError>([&] { A.apply(x, narrow); }, "complex64");
 }

@@ -11,6 +11,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/operators/simple.hpp"
+#include "palimpsest/linop/transforms/convolution.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 
@@ -94,6 +95,50 @@ TEST(SplitToBudget, OnlyCandidatesAreCut) {
   const index_t whole = split_to_budget(twice, x, 1 << 30).peak_bytes;
   EXPECT_TRUE(split_to_budget(twice, x, whole - 1000, {.candidates = "A"}).sizes.contains("A"));
   EXPECT_TRUE(split_to_budget(twice, x, whole - 1000, {.candidates = "B"}).sizes.contains("B"));
+}
+
+TEST(ConfigBudget, HoldsForOperatorsWithUnnamedDimensions) {
+  const Tensor x = random({4, 5}, DType::float64);
+  const NamedLinop A = Sampling({Tensor::from<index_t>({0, 1, 2})}, {5});
+  const Tensor expected = A(x);
+  const NamedLinop W = Dense(random({40, 60}, DType::float64));
+  const Tensor v = random({60}, DType::float64);
+  const Tensor product = W(v);
+  const index_t smallest = smallest_budget(W, {DType::float64, {60}, {}});
+  {
+    const ConfigScope scope({.budget = 1000000000});
+    EXPECT_TRUE(equal(A(x), expected));
+  }
+  const ConfigScope scope({.budget = smallest});
+  EXPECT_LE(difference(W(v), product), 1e-14);
+}
+
+TEST(ConfigBudget, IncludesWhatIsDerivedOnFirstUse) {
+  const auto made = [] {
+    return Convolution(
+        random({9, 9}),
+        {.batch = Dims(), .boundary = Boundary::circular, .method = ConvolutionMethod::fft});
+  };
+  const Tensor x = random({16, 16});
+  const TensorType type{DType::complex128, {16, 16}, {}};
+  const index_t budget = smallest_budget(made(), type);
+  {
+    const NamedLinop A = made();
+    const ConfigScope scope({.budget = budget});
+    const MemoryScope measured;
+    A(x);
+    EXPECT_LE(static_cast<index_t>(measured.peak_bytes()) + 81 * 16, budget);
+  }
+  {
+    const ConfigScope scope({.budget = budget - 1});
+    testing::expect_error<BudgetError>([&] { made()(x); }, "smallest budget");
+  }
+  // A plan leaves nothing to derive.
+  const NamedLinop A = made();
+  const Plan plan = A.plan(type);
+  const MemoryScope measured;
+  A(x);
+  EXPECT_EQ(static_cast<index_t>(measured.peak_bytes()), plan.peak_bytes);
 }
 
 TEST(SplitToBudget, IsDeterministic) {

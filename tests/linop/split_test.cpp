@@ -155,6 +155,12 @@ TEST(Split, AFullRangeIsTheOperatorItself) {
   EXPECT_TRUE(A.split(tile("Q", 3, 5)).is(A));  // not its dimension
 }
 
+TEST(Split, OfTheIdentityIsTheIdentity) {
+  for (const NamedLinop& A : {Identity("N"), Scalar(2, "N")}) {
+    EXPECT_TRUE(A.split(tile("N", 0, 1)).is(A));
+  }
+}
+
 TEST(Split, CutsRecordedSizes) {
   const NamedLinop A = Scalar(2.0, "A B").with_sizes({{"A", 6}, {"B", 3}});
   const NamedLinop part = A.split(tile("A", 1, 3));

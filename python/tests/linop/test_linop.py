@@ -211,6 +211,34 @@ def test_budgets():
     assert ps.operator_bytes(dense()) == 96
 
 
+def test_budgets_of_operators_without_names():
+    with ps.config.using(budget=10**9):
+        assert ps.Sampling([[0, 1, 2]], 5)(np.ones((4, 5))).shape == (4, 3)
+    A = ps.Dense(np.arange(24.0).reshape(4, 6))
+    x = np.arange(6.0)
+    expected = A.matrix() @ x
+    for budget in (ps.smallest_budget(A, x), 10**6):
+        with ps.config.using(budget=budget):
+            np.testing.assert_allclose(A(x), expected)
+    cut = ps.create_batched_linop(A, {"(1)": 1, "(2)": 1})
+    np.testing.assert_allclose(cut(x), expected)
+    with pytest.raises(ps.ShapeError, match="Conflicting"):
+        ps.Chain(A, A)
+
+
+def test_numbers_out_of_range():
+    large, small = ps.Scalar(1e25), ps.Scalar(1e-25)
+    y = ps.Chain(large, large, small, small)(np.ones(2, "f"))
+    assert y.dtype == "float32" and np.allclose(y, 1)
+    assert np.allclose((ps.Diagonal([4.0, 9.0], "N") ** -1)(np.ones(2)), [1 / 4, 1 / 9])
+    assert ps.Convolution(np.ones(3), boundary="circular")(np.zeros(0)).shape == (0,)
+    for levels in (-1, -4):
+        with pytest.raises(ValueError, match="levels"):
+            ps.Wavelet("A", "A", levels=levels)
+        with pytest.raises(ValueError, match="levels"):
+            ps.L1Wavelet(1.0, "A", levels=levels)
+
+
 def test_devices_and_precisions():
     A = dense()
     assert A.to("float32").weight.dtype == "float32"

@@ -68,9 +68,9 @@ template <class E>
 }
 
 template <class F>
-Variable guarded(const NamedLinop& A, F&& build) {
+auto guarded(const NamedLinop& A, F&& action) -> decltype(action()) {
   try {
-    return build();
+    return action();
   } catch (const ShapeError& error) {
     rethrow(error, A);
   } catch (const DTypeError& error) {
@@ -205,7 +205,7 @@ Function compiled_function(const NamedLinop& A, const TensorType& type) {
 Tensor NamedLinop::operator()(const Tensor& x) const {
   const Function f = compiled_function((data(), *this), {x.dtype(), x.shape(), x.device()});
   Tensor result;
-  f.call({&x, 1}, {&result, 1});
+  guarded(*this, [&] { f.call({&x, 1}, {&result, 1}); });
   return result;
 }
 
@@ -223,11 +223,13 @@ void NamedLinop::apply(const Tensor& x, Tensor& out) const {
     }
   };
   check_parameters_apart(check_parameters_apart, *this);
-  f.call_into(out, x);
+  guarded(*this, [&] { f.call_into(out, x); });
 }
 
 Plan NamedLinop::plan(const TensorType& x) const {
   const Function f = compiled_function((data(), *this), x);
+  // Derived data are computed now, so that the next application takes what the plan says.
+  for (const auto& cell : f.shared_variables()) cell->renew();
   return f.plan(std::span<const TensorType>(&x, 1));
 }
 

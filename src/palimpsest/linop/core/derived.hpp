@@ -11,4 +11,8 @@ namespace palimpsest {
 /// True if the parameter is computed from the others when the operator is made.
 bool follows_from_others(const NamedLinop& A, std::string_view name, const Parameter& p);
 
+/// Bytes that a call needs at most to bring a derived value up to date before it runs, with the new
+/// value; 0 if it is up to date.
+index_t renewal_bytes(const Container& target);
+
 }  // namespace palimpsest

@@ -11,6 +11,7 @@
 #include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/strided.hpp"
@@ -25,9 +26,13 @@ SharedVariable fixed(const Tensor& value, bool borrow) {
   return shared(value, {.borrow = borrow, .strict = true, .shape = value.shape()});
 }
 
+Function evaluation(const Variable& expression) {
+  return function({}, {Out(expression)}, {.name = "derived parameter"});
+}
+
 // The value lives as long as the operator; the rest of a larger buffer is not kept with it.
 Tensor evaluate(const Variable& expression) {
-  const Tensor value = function({}, {Out(expression)}, {.name = "derived parameter"})()[0];
+  const Tensor value = evaluation(expression)()[0];
   const bool is_all = static_cast<std::size_t>(value.nbytes()) == value.storage().nbytes();
   return is_all ? value : value.clone();
 }
@@ -58,6 +63,11 @@ Tensor not_yet_computed(const Variable& expression) {
 }
 
 thread_local int n_deferred = 0;
+
+// A derivation whose memory is known before it runs.
+struct PlannedDerivation : Derivation {
+  virtual index_t planned_bytes() const = 0;
+};
 
 }  // namespace
 
@@ -121,7 +131,7 @@ struct Parameter::View {
 };
 
 // The sources of a derived value, and the versions that it was computed from.
-struct Parameter::Derivation final : palimpsest::Derivation {
+struct Parameter::Derivation final : PlannedDerivation {
   explicit Derivation(Variable of)
       : expression(std::move(of)), containers(containers_in(expression)) {}
 
@@ -162,6 +172,10 @@ struct Parameter::Derivation final : palimpsest::Derivation {
     target.set_value(evaluate(expression), {.borrow = true});
     const std::lock_guard guard(mutex);
     versions = std::move(present);
+  }
+
+  index_t planned_bytes() const override {
+    return evaluation(expression).plan(std::span<const TensorType>()).peak_bytes;
   }
 
   const Variable expression;
@@ -245,6 +259,14 @@ Parameter Parameter::derived(const Variable& expression, const Tensor& value, bo
   result.variable_.container().set_derivation(derivation);
   result.derivation_ = std::move(derivation);
   return result;
+}
+
+index_t renewal_bytes(const Container& target) {
+  const auto* const derivation = dynamic_cast<const PlannedDerivation*>(target.derivation());
+  if (!derivation || derivation->is_fresh()) return 0;
+  index_t bytes = derivation->planned_bytes();
+  for (const auto& source : derivation->sources()) bytes = std::max(bytes, renewal_bytes(*source));
+  return bytes;
 }
 
 const Variable& Parameter::expression() const {

@@ -13,6 +13,7 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/linop/split/batch.hpp"
@@ -125,6 +126,7 @@ NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
 namespace {
 
 bool can_cut(const NamedLinop& A, const ND& d) {
+  if (d.is_wildcard() && !d.is_ordinal()) return false;  // it names no single dimension
   const index_t n = A.dims().contains(d) ? A.size(d).value_or(0) : 0;
   if (n < 2) return false;
   try {
@@ -288,7 +290,9 @@ struct ApplicationCost {
     seen.plan = f.plan(std::span<const TensorType>(&x, 1));
     seen.streamed_bytes = streamed_bytes(f, seen.plan, streamed_input);
     seen.operator_bytes = operator_bytes(B) + constant_bytes(seen.plan) + seen.streamed_bytes;
-    return {seen.plan.peak_bytes + seen.operator_bytes, work_of(seen.plan)};
+    index_t peak = seen.plan.peak_bytes;  // what is derived is computed before the application
+    for (const auto& data : f.shared_variables()) peak = std::max(peak, renewal_bytes(*data));
+    return {peak + seen.operator_bytes, work_of(seen.plan)};
   }
 };
 

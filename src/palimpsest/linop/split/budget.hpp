@@ -28,8 +28,8 @@ struct BudgetSplit {
 };
 
 /// Cuts an operator along named dimensions until one application fits into a number of bytes: those
-/// of the operator's data, the arena with scratch, and the result. Data in mapped files count only
-/// as far as one step reads them. Deterministic.
+/// of the operator's data, and the arena with scratch and the result, or what it takes to compute
+/// stale derived data. Mapped files count only as far as one step reads them. Deterministic.
 ///
 /// The operator itself if it fits. Else tiles are halved, again and again, along the dimension that
 /// lowers the peak most for the work it adds.

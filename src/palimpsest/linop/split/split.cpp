@@ -153,6 +153,10 @@ NamedLinop NamedLinop::split(const Tile& tile) const {
     if (functions().adj_split) return functions().adj_split(H(), checked).H();
     return default_split(*this, checked);
   }();
+  // The same for every size.
+  const bool has_no_sizes =
+      &type() == &linop_types::identity() || &type() == &linop_types::scalar();
+  if (has_no_sizes && made.is(*this)) return made;
   return with_sizes_of_tile(with_what_is_absorbed(made, *this), checked);
 }
 
