@@ -67,6 +67,18 @@ TEST(TestingKit, TheContractListsWhatFails) {
   EXPECT_TRUE(has(size, "size of dim 'B'"));
 }
 
+TEST(TestingKit, GradientsAreCheckedAtEveryScale) {
+  for (const double scale : {1e-30, 1e-3, 1e30}) {
+    const Tensor W = Tensor::from([&] {
+      std::vector<double> values;
+      for (int i = 1; i <= 6; ++i) values.push_back(scale * i);
+      return values;
+    }());
+    const ContractReport report = check_contract(Dense(W.view({3, 2}), "MN,N->M"));
+    EXPECT_TRUE(report.ok()) << scale << "\n" << report.str();
+  }
+}
+
 TEST(TestingKit, TheContractThrowsNothing) {
   const ContractReport report = check_contract(Fft(1));
   EXPECT_FALSE(report.ok());

@@ -73,9 +73,12 @@ double parameter_gradient_error(const NamedLinop& A, const Parameter& p, const T
   };
   const Tensor gradient = at(0)[1];
   const auto loss_at = [&](double step) { return at(step)[0].item<double>(); };
+  // Relative to the size of the parameter, but not for sizes near 1: their steps stay round.
+  const double size = norm_of(center) / std::max(norm_of(direction), 1e-300);
+  const bool is_usual = size == 0 || (size > 1e-2 && size < 1e2);
+  const double h = is_usual ? kStep : kStep * size;
   const double difference =
-      (8 * (loss_at(kStep) - loss_at(-kStep)) - (loss_at(2 * kStep) - loss_at(-2 * kStep))) /
-      (12 * kStep);
+      (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h);
   const double slope = real_inner(gradient, direction);
   const double scale = norm_of(gradient) * norm_of(direction);
   return scale == 0 ? std::abs(difference) : std::abs(difference - slope) / scale;
