@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/coil_maps.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "palimpsest/imaging/prelude.hpp"
@@ -25,7 +27,7 @@ Tensor ring_coil_maps(index_t n_coils, index_t ny, index_t nx, double radius) {
   }
   if (!(radius > kSmallestRadius)) {
     throw ValueError("[coil maps] wires lie inside the field of view: got radius " +
-                     std::to_string(radius) + ", expected more than 1.42 half fields of view");
+                     fmt::format("{}", radius) + ", expected more than 1.42 half fields of view");
   }
   Tensor maps = Tensor::empty({n_coils, ny, nx}, DType::complex64);
   auto* out = maps.mutable_data<std::complex<float>>();

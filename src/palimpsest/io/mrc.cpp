@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/io/mrc.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <vector>
 
@@ -266,7 +268,7 @@ void check_image(const MrcImage& image) {
   for (const auto& numbers : {image.spacing_angstrom, image.origin_angstrom}) {
     for (const double number : numbers) {
       if (std::isfinite(static_cast<float>(number))) continue;
-      throw ValueError("[write_mrc] spacing or origin: got " + std::to_string(number) +
+      throw ValueError("[write_mrc] spacing or origin: got " + fmt::format("{}", number) +
                        ", expected finite numbers");
     }
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of gridding: the kernel as polynomials, and how the grid is cut into tiles.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <list>
@@ -153,11 +155,11 @@ void check(const GriddingSpec& spec, std::string_view who) {
   }
   for (std::size_t d = 0; d < static_cast<std::size_t>(spec.ndim); ++d) {
     if (!(spec.width[d] > 0 && spec.width[d] < 1e6)) {
-      throw ValueError(prefix + "width: got " + std::to_string(spec.width[d]) +
+      throw ValueError(prefix + "width: got " + fmt::format("{}", spec.width[d]) +
                        ", expected a positive number of grid units");
     }
     if (!(spec.beta[d] >= 0 && spec.beta[d] <= 700)) {
-      throw ValueError(prefix + "kernel: got beta " + std::to_string(spec.beta[d]) +
+      throw ValueError(prefix + "kernel: got beta " + fmt::format("{}", spec.beta[d]) +
                        ", expected 0 .. 700");
     }
     if (spec.norm == 2 && spec.beta[d] != spec.beta[0]) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/operators/debugging.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +18,7 @@ Variable sleep_fn(const NamedLinop& A, const Variable& x) {
 void check_sleep(const NamedLinop& A) {
   const double seconds = A.attr("seconds").as_real();
   if (std::isfinite(seconds) && seconds >= 0) return;
-  throw ValueError(who(A) + "seconds: got " + std::to_string(seconds) +
+  throw ValueError(who(A) + "seconds: got " + fmt::format("{}", seconds) +
                    ", expected a finite number that is not negative");
 }
 

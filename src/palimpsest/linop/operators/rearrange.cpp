@@ -47,7 +47,8 @@ index_t product_of(const std::vector<index_t>& group, const Extents& sizes) {
 }
 
 // Fills in the one unknown size of a group of n elements.
-void complete(const NamedLinop& A, const std::vector<index_t>& group, index_t n, Extents& sizes) {
+void complete(const NamedLinop& A, const ND& d, const std::vector<index_t>& group, index_t n,
+              Extents& sizes) {
   index_t known = 1, unknown = kEllipsis;
   for (index_t part : group) {
     const index_t size = sizes[static_cast<std::size_t>(part)];
@@ -59,7 +60,8 @@ void complete(const NamedLinop& A, const std::vector<index_t>& group, index_t n,
   }
   const bool fits = unknown == kEllipsis ? known == n : known > 0 && n % known == 0;
   if (!fits) {
-    throw ShapeError(who(A) + "got an axis of " + std::to_string(n) + ", expected one that is " +
+    throw ShapeError(who(A) + "size of dim '" + d.str() + "': got " + std::to_string(n) +
+                     ", expected one that is " +
                      (unknown == kEllipsis ? "equal to " : "divisible by ") +
                      std::to_string(known));
   }
@@ -72,7 +74,8 @@ struct Ungrouped {
   std::vector<Axes> axes;  // of part i; the ellipsis last
 };
 
-Ungrouped ungroup(const NamedLinop& A, const Groups& groups, Pattern& p, const Extents& shape) {
+Ungrouped ungroup(const NamedLinop& A, const Dims& names, const Groups& groups, Pattern& p,
+                  const Extents& shape) {
   Ungrouped result;
   result.axes.resize(p.sizes.size() + 1);
   const std::size_t hidden = shape.size() + 1 - groups.size();
@@ -81,12 +84,15 @@ Ungrouped ungroup(const NamedLinop& A, const Groups& groups, Pattern& p, const E
     result.axes[slot].push_back(static_cast<index_t>(result.extents.size()));
     result.extents.push_back(extent);
   };
-  for (const auto& group : groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto& group = groups[i];
     if (group.size() == 1 && group[0] == kEllipsis) {
       for (std::size_t k = 0; k < hidden; ++k) append(p.sizes.size(), shape[axis++]);
       continue;
     }
-    complete(A, group, shape[axis++], p.sizes);
+    // Behind the ellipsis counted from the end: it may be spelled out.
+    const std::size_t at = axis == i ? i : names.size() + i - groups.size();
+    complete(A, names[at], group, shape[axis++], p.sizes);
     for (index_t part : group) {
       append(static_cast<std::size_t>(part), p.sizes[static_cast<std::size_t>(part)]);
     }
@@ -94,8 +100,8 @@ Ungrouped ungroup(const NamedLinop& A, const Groups& groups, Pattern& p, const E
   return result;
 }
 
-Variable rearranged(const NamedLinop& A, Pattern p, const Variable& x) {
-  const Ungrouped parts = ungroup(A, p.in, p, x.type().shape);
+Variable rearranged(const NamedLinop& A, const Dims& names, Pattern p, const Variable& x) {
+  const Ungrouped parts = ungroup(A, names, p.in, p, x.type().shape);
   Axes order;
   Extents extents;
   for (const auto& group : p.out) {
@@ -117,12 +123,12 @@ Variable rearranged(const NamedLinop& A, Pattern p, const Variable& x) {
 }
 
 Variable rearrange_fn(const NamedLinop& A, const Variable& x) {
-  return rearranged(A, pattern_of_type(A), x);
+  return rearranged(A, A.is_flipped() ? A.oshape() : A.ishape(), pattern_of_type(A), x);
 }
 Variable rearrange_adj_fn(const NamedLinop& A, const Variable& y) {
   Pattern p = pattern_of_type(A);
   std::swap(p.in, p.out);
-  return rearranged(A, std::move(p), y);
+  return rearranged(A, A.is_flipped() ? A.ishape() : A.oshape(), std::move(p), y);
 }
 std::optional<index_t> rearrange_size(const NamedLinop& A, const ND& d) {
   Pattern p = pattern_of_type(A);

@@ -20,6 +20,13 @@ struct CutRanges {
   Extents starts, stops;
 };
 
+ND name_of_axis(const Dims& dims, index_t axis) {
+  for (const ND& d : dims) {
+    if (find_axis(dims, d, Axes{axis})) return d;
+  }
+  return ND::ellipsis();
+}
+
 Variable restrict_fn(const NamedLinop& A, const Variable& x) {
   const CutRanges cuts(A);
   const Axes positions = from_front(cuts.axes, x.rank());
@@ -27,8 +34,10 @@ Variable restrict_fn(const NamedLinop& A, const Variable& x) {
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const auto k = static_cast<std::size_t>(positions[i]);
     if (cuts.stops[i] > x.type().shape[k]) {
+      const ND d = name_of_axis(A.is_flipped() ? A.oshape() : A.ishape(), cuts.axes[i]);
       throw ShapeError(who(A) + "slice " + std::to_string(cuts.starts[i]) + ":" +
-                       std::to_string(cuts.stops[i]) + " is out of range: got " + x.type().str());
+                       std::to_string(cuts.stops[i]) + " of dim '" + d.str() +
+                       "' is out of range: got " + x.type().str());
     }
     index[k] = slice(cuts.starts[i], cuts.stops[i]);
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of operators. Each check appends lines to the report; an exception is a line too.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "palimpsest/kernels/pool/parallel.hpp"
@@ -126,9 +128,9 @@ class Contract {
     own.dtype = x.dtype();
     const NamedLinop sized = with_sizes_of(B, x);
     const DotTest dot = dot_test(sized, own);
-    expect(dot.ok, name + ": dot_test error " + std::to_string(dot.error));
+    expect(dot.ok, name + ": dot_test error " + fmt::format("{}", dot.error));
     const NormalTest normal = check_normal(B, own);
-    expect(normal.ok, name + ": check_normal error " + std::to_string(normal.error));
+    expect(normal.ok, name + ": check_normal error " + fmt::format("{}", normal.error));
     check_unchanged(B, x, name);
   }
 
@@ -193,7 +195,7 @@ class Contract {
   // Law 10.
   void check_gradients(const NamedLinop& B, const Tensor& x, const std::string& name) {
     const GradientTest test = check_gradient(B, options_for(x));
-    expect(test.ok, name + ": check_gradient error " + std::to_string(test.error));
+    expect(test.ok, name + ": check_gradient error " + fmt::format("{}", test.error));
   }
 
   // Law 11.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The law of splitting: the tiles over a partition, put together, are the whole.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <random>
@@ -58,7 +60,8 @@ class SplitCheck {
         result_.failure.empty() &&
         result_.error <= test_tolerance(x_.dtype(), x_.numel() + y_.numel()) + normal_allowance(A_);
     if (!result_.ok && result_.failure.empty()) {
-      result_.failure = "the parts make up another result: error " + std::to_string(result_.error);
+      result_.failure =
+          "the parts make up another result: error " + fmt::format("{}", result_.error);
     }
     return std::move(result_);
   }

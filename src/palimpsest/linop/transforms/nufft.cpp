@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/linop/transforms/nufft.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -137,7 +139,7 @@ void check_nufft(const NamedLinop& A) {
   }
   const double eps = A.attr("toeplitz_eps").as_real();
   if (!(eps >= 1e-14 && eps < 1)) {
-    throw ValueError(who(A) + "toeplitz_eps: got " + std::to_string(eps) +
+    throw ValueError(who(A) + "toeplitz_eps: got " + fmt::format("{}", eps) +
                      ", expected at least 1e-14 and less than 1");
   }
   if (A.has_param("apodization")) check_apodization(A);

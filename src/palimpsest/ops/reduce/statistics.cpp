@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions that are composed of others.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "palimpsest/ops/create/create_op.hpp"
@@ -57,7 +59,7 @@ Variable norm(const Variable& x, const NormOptions& options) {
   const ReduceOptions over{options.axes, options.keepdims};
   const Variable values = inexact(x);
   if (options.order == 0 || std::isnan(options.order)) {
-    throw ValueError("[norm] order: got " + std::to_string(options.order) +
+    throw ValueError("[norm] order: got " + fmt::format("{}", options.order) +
                      ", expected another number than 0. Try sum(ne(x, 0))");
   }
   if (options.order == 2) return root(sum(abs2(values), over));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/transforms/nufft.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -66,7 +68,7 @@ struct GridChoice {
       : oversamp(options.oversamp.value_or(kUsualOversampling)),
         width(options.width.value_or(PerAxis(4.0))) {
     if (!(oversamp > 1 && oversamp <= 16)) {
-      throw ValueError(prefix + "oversamp: got " + std::to_string(oversamp) +
+      throw ValueError(prefix + "oversamp: got " + fmt::format("{}", oversamp) +
                        ", expected more than 1 and at most 16");
     }
     if (!options.eps) return;
@@ -75,7 +77,7 @@ struct GridChoice {
       throw ValueError(prefix + "eps: got both eps and width, expected one of them");
     }
     if (!(eps >= least)) {
-      throw ValueError(prefix + "eps: got " + std::to_string(eps) + ", expected at least " +
+      throw ValueError(prefix + "eps: got " + fmt::format("{}", eps) + ", expected at least " +
                        (real == DType::float32 ? "1e-6 in single" : "1e-14 in double") +
                        " precision");
     }
@@ -90,7 +92,7 @@ struct GridChoice {
     }
     if (found == 0) {
       throw ValueError(prefix + "eps: no width up to 16 is enough at an oversampling of " +
-                       std::to_string(oversamp) + ". Try a larger oversamp");
+                       fmt::format("{}", oversamp) + ". Try a larger oversamp");
     }
     width = PerAxis(static_cast<double>(found));
   }
@@ -119,13 +121,20 @@ index_t nufft_padded_size(index_t n, double oversamp, bool fast) {
   return size;
 }
 
-double kaiser_bessel_beta(double width, double oversamp) {
+namespace {
+
+double beta_of(double width, double oversamp, const std::string& prefix) {
   const double ratio = width / oversamp * (oversamp - 0.5);
   const double square = ratio * ratio - 0.8;
-  if (square >= 0) return kPi * std::sqrt(square);
-  throw ValueError("[kaiser_bessel_beta] width: got " + std::to_string(width) +
-                   " at an oversampling of " + std::to_string(oversamp) +
-                   ", expected a wider kernel. Try width 2");
+  if (square >= 0 && width > 0) return kPi * std::sqrt(square);
+  throw ValueError(prefix + "width: got " + fmt::format("{}", width) + " at an oversampling of " +
+                   fmt::format("{}", oversamp) + ", expected a wider kernel. Try width 2");
+}
+
+}  // namespace
+
+double kaiser_bessel_beta(double width, double oversamp) {
+  return beta_of(width, oversamp, "[kaiser_bessel_beta] ");
 }
 
 // Measured errors of one axis are 1.3, 1.9 and 2.9 times the exponential at an oversampling of
@@ -166,7 +175,7 @@ NufftGeometry::NufftGeometry(const Extents& image_size, const NufftOptions& opti
     const double p = static_cast<double>(padded[d]);
     spec.grid[d] = padded[d];
     spec.width[d] = w;
-    spec.beta[d] = options.beta ? (*options.beta)[d] : kaiser_bessel_beta(w, p / n);
+    spec.beta[d] = options.beta ? (*options.beta)[d] : beta_of(w, p / n, prefix);
     if (!options.prepared) {
       spec.scale[d] = position_scale(options, n, p);
       spec.shift[d] = static_cast<double>(padded[d] / 2);
