@@ -7,10 +7,10 @@
 
 #include "palimpsest/linop/containers/add.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
+#include "palimpsest/linop/core/number_product.hpp"
 #include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/linop/operators/number_product.hpp"
 #include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/named/matching.hpp"
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "palimpsest/linop/core/number_product.hpp"
 #include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/linop/operators/number_product.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 
 namespace palimpsest {
