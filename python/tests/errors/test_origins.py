@@ -138,6 +138,10 @@ def test_kind_of_results_by_config():
     with ps.config.using(returns="tensor"):
         assert isinstance(f(np.ones(2)), ps.Tensor) and isinstance(A(np.ones(2)), ps.Tensor)
         assert isinstance(ps.conjugate_gradients(A, np.ones(2)).x, ps.Tensor)
+        D = ps.Diagonal(np.ones(2), "N")
+        for made in (ps.to_dense(D), D.matrix(), ps.L1(1.0).prox(np.ones(2)), ps.svd(D, 1)[0],
+                     ps.radial_trajectory(spokes=2, samples=4)):
+            assert isinstance(made, ps.Tensor)
         with ps.config.using(returns="numpy"):
             assert isinstance(f(ps.ones(2)), np.ndarray)
         assert ps.config.returns == "tensor"
@@ -167,9 +171,13 @@ def test_progress_by_config():
 
 
 @pytest.mark.parametrize(("key", "value", "error"), [
-    ("returns", "lists", ValueError), ("returns", 3, TypeError), ("progress", "yes", TypeError)])
+    ("returns", "lists", ValueError), ("returns", 3, TypeError), ("progress", "yes", TypeError),
+    ("mode", "bla", ValueError), ("mode", 3, TypeError), ("threads", -1, ValueError),
+    ("plan_effort_ms", -1, ValueError), ("traceback_limit", -1, ValueError), ("budget", -1, ValueError)])
 def test_wrong_choices_are_refused(key, value, error):
+    before = getattr(ps.config, key)
     with pytest.raises(error, match=key):
         setattr(ps.config, key, value)
+    assert getattr(ps.config, key) == before
     with pytest.raises(error, match=key):
         ps.config.using(**{key: value})

@@ -38,14 +38,35 @@ Kind kind_of(nb::handle object);
 /// Copies that import_array() made so far.
 std::uint64_t import_copies();
 
+/// The name of the dtype that is nearest to one that the library lacks.
+const char* nearest_dtype(const std::string& name);
+
 /// Drops the knowledge of classes when the interpreter ends.
 void forget_classes();
 
 /// An array, a number or a list of numbers. Numbers of Python are weak, those of NumPy are not.
-Value value_of(nb::handle object);
-/// The same for an argument of a call, whose memory may be lent; the kind of an array is merged
-/// into `kind`.
-Value argument_of(nb::handle object, bool is_lent, Kind& kind);
+/// `may_copy` as for import_array().
+Value value_of(nb::handle object, bool may_copy = true);
+/// The same, with the present value for a Parameter. TypeError: another Variable.
+Value given_value(nb::handle object);
+/// The value in a dtype that the caller chose. Arrays are converted as by astype(). Numbers of
+/// Python must survive; only to a floating dtype they are rounded.
+/// Errors  OverflowError: a number out of range; DTypeError: one that does not survive
+Tensor converted_to(const Value& value, DType dtype, std::string_view who);
+/// Data of an operator or a solver. Numbers of Python become floating in the precision `like`, if
+/// they survive; without it integers become float64.
+Tensor data_of(nb::handle object, std::optional<DType> like = {}, std::string_view who = "data");
+/// The same for an operator: in the precision of its parameters.
+Tensor data_for(const NamedLinop& A, nb::handle object);
+
+/// How a call uses the memory of an argument.
+enum class Use : std::uint8_t {
+  read,
+  read_in_place,  ///< never a copy
+  lent,           ///< may be written
+};
+/// The value of an argument of a call; the kind of an array is merged into `kind`.
+Value argument_of(nb::handle object, Use use, Kind& kind);
 
 /// The result of a call, as an array of a kind: numpy for numbers.
 ///
@@ -57,7 +78,7 @@ nb::object export_array(Tensor&& result, Kind kind);
 nb::object export_in_place(Tensor&& tensor, Kind kind);
 /// Over memory that a function lends until its next call; read-only if the memory is.
 nb::object export_lent(Tensor&& result, Kind kind);
-/// A result of the kind of an argument, with a name for signatures.
+/// A result of the kind of an argument, or that of config.returns, with a name for signatures.
 struct ArrayObject : nb::object {
   ArrayObject(nb::object array) : nb::object(std::move(array)) {}
 };

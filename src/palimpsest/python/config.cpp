@@ -22,10 +22,12 @@ PALIMPSEST_NAMES(Verbosity, "exception_verbosity", "low", "medium", "high")
 
 Reaction reaction_named(const std::string& name) { return from_python<Reaction>(nb::cast(name)); }
 
-index_t bytes_of(nb::handle object) {
-  if (PyUnicode_Check(object.ptr())) return parse_bytes(nb::cast<std::string>(object), "budget");
+index_t bytes_of(nb::handle object, const char* who) {
+  if (PyUnicode_Check(object.ptr())) return parse_bytes(nb::cast<std::string>(object), who);
   const index_t bytes = integer_of(object, "a number of bytes");
-  if (bytes < 0) throw ValueError("[budget] got fewer than 0, expected a number of bytes.");
+  if (bytes < 0) {
+    throw ValueError("[" + std::string(who) + "] got fewer than 0, expected a number of bytes.");
+  }
   return bytes;
 }
 
@@ -68,6 +70,12 @@ nb::object field(const std::optional<index_t>& value) {
 }
 nb::object field(const std::vector<std::string>& value) { return nb::cast(value); }
 
+index_t not_negative(index_t n, const char* name) {
+  if (n >= 0) return n;
+  throw ValueError("[config] got " + std::to_string(n) + " for " + name +
+                   ", expected no negative number.");
+}
+
 template <class T>
 T field_of(nb::handle object, const char* name);
 template <>
@@ -79,7 +87,7 @@ bool field_of(nb::handle object, const char* name) {
 }
 template <>
 index_t field_of(nb::handle object, const char* name) {
-  return integer_of(object, name);
+  return not_negative(integer_of(object, name), name);
 }
 template <>
 double field_of(nb::handle object, const char* name) {
@@ -92,7 +100,9 @@ double field_of(nb::handle object, const char* name) {
 }
 template <>
 std::string field_of(nb::handle object, const char* name) {
-  return text_of(object, name);
+  const std::string text = text_of(object, name);
+  if (std::string_view(name) != "mode") return text;
+  return std::string(from_python<GivenMode>(object).value.name());
 }
 template <>
 DType field_of(nb::handle object, const char*) {
@@ -110,7 +120,7 @@ Verbosity field_of(nb::handle object, const char*) {
 template <>
 std::optional<index_t> field_of(nb::handle object, const char* name) {
   if (object.is_none()) return std::nullopt;
-  return std::string_view(name) == "budget" ? bytes_of(object) : integer_of(object, name);
+  return std::string_view(name) == "budget" ? bytes_of(object) : field_of<index_t>(object, name);
 }
 template <>
 std::vector<std::string> field_of(nb::handle object, const char* name) {
@@ -215,7 +225,7 @@ class Using {
     forget_choices(scopes_.back().get());
     scopes_.pop_back();
   }
-  void set_threads(index_t n) { overrides_.threads = n; }
+  void set_threads(index_t n) { overrides_.threads = not_negative(n, "threads"); }
 
  private:
   void add(const std::string& key, nb::handle value) {
@@ -302,7 +312,12 @@ void bind_modes(nb::module_& m) {
           },
           "Without rewrites that reorder arithmetic.")
       .def_prop_ro("name", [](const ModeObject& s) { return std::string(s.value.name()); })
-      .def("__eq__", [](const ModeObject& a, const ModeObject& b) { return a.value == b.value; })
+      .def(
+          "__eq__",
+          [](const ModeObject& a, nb::handle b) {
+            return nb::isinstance<ModeObject>(b) && nb::cast<ModeObject&>(b).value == a.value;
+          },
+          nb::arg("other").none())
       .def("__hash__",
            [](const ModeObject& s) { return std::hash<std::string_view>{}(s.value.name()); })
       .def("__repr__", [](const ModeObject& s) { return std::string(s.value.name()); });
@@ -384,9 +399,9 @@ void bind_config(nb::module_& m) {
   m.def(
       "threads",
       [](index_t n) {
-        Using* const scope = new Using(nb::kwargs());
+        auto scope = std::make_unique<Using>(nb::kwargs());
         scope->set_threads(n);
-        return scope;
+        return scope.release();
       },
       "n"_a, nb::rv_policy::take_ownership, "`with threads(n):` as config.using(threads=n).");
   m.def(

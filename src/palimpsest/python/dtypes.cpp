@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dtypes, by any name that they have in Python.
 #include "palimpsest/base/dtype.hpp"
+#include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 
 namespace palimpsest::python {
@@ -39,13 +40,13 @@ void forget_objects() {
   for (PyObject*& object : objects) Py_CLEAR(object);
 }
 
-const char* nearest(const std::string& name) {
-  if (name == "float16" || name == "bfloat16") return "float32";
-  if (name == "complex256" || name == "clongdouble") return "complex128";
+}  // namespace
+
+const char* nearest_dtype(const std::string& name) {
+  if (name.ends_with("float16")) return "float32";
+  if (name.find("complex") != name.npos || name == "clongdouble") return "complex128";
   return "float64";
 }
-
-}  // namespace
 
 DType From<DType>::from(nb::handle object) {
   if (nb::isinstance<DTypeObject>(object)) return nb::cast<DTypeObject&>(object).value;
@@ -67,7 +68,7 @@ DType From<DType>::from(nb::handle object) {
   }
   if (const auto dtype = dtype_named(name)) return *dtype;
   throw DTypeError("[dtype] got " + text + ", expected a dtype such as 'float32'. Try '" +
-                   nearest(name) + "'.");
+                   nearest_dtype(name.empty() ? text : name) + "'.");
 }
 
 nb::object to_python(DType dtype) {
@@ -95,6 +96,7 @@ void bind_dtypes(nb::module_& m) {
       .def(
           "__eq__",
           [](const DTypeObject& d, nb::handle other) {
+            if (other.is_none()) return false;  // float64 for NumPy
             try {
               return from_python<DType>(other) == d.value;
             } catch (const DTypeError&) {

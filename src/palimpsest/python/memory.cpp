@@ -3,6 +3,7 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/plan_object.hpp"
 
 namespace palimpsest::python {
 namespace {
@@ -104,9 +105,8 @@ void bind_memory(nb::module_& m) {
   nb::class_<Limited>(m, "MemoryLimit", "While it is entered, live bytes stay below a bound.")
       .def(
           "__init__",
-          [](Limited* self, index_t bytes, Device device) {
-            if (bytes < 0) throw ValueError("[MemoryLimit] got fewer than 0 bytes.");
-            new (self) Limited(device, static_cast<std::uint64_t>(bytes));
+          [](Limited* self, nb::handle bytes, Device device) {
+            new (self) Limited(device, static_cast<std::uint64_t>(bytes_of(bytes, "MemoryLimit")));
           },
           "bytes"_a, "device"_a = "cpu")
       .def(

@@ -199,7 +199,12 @@ void bind_names(nb::module_& m) {
       .def_prop_ro("N", [](const ShapeObject& s) { return ShapeObject{s.value.N()}; })
       .def("__add__", [](const ShapeObject& a,
                          const ShapeObject& b) { return ShapeObject{a.value + b.value}; })
-      .def("__eq__", [](const ShapeObject& a, const ShapeObject& b) { return a.value == b.value; })
+      .def(
+          "__eq__",
+          [](const ShapeObject& a, nb::handle b) {
+            return nb::isinstance<ShapeObject>(b) && nb::cast<ShapeObject&>(b).value == a.value;
+          },
+          nb::arg("other").none())
       .def("__repr__", [](const ShapeObject& s) { return s.value.str(); });
   m.attr("NS") = m.attr("NamedShape");
 }

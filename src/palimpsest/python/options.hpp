@@ -122,7 +122,9 @@ class SignatureWriter {
   explicit SignatureWriter(std::string& text) : text_(text) {}
   template <class T>
   void operator()(const char* field, const T& value) {
-    add(keyword_of(field), annotation<T>(), literal(value));
+    const char* const name = keyword_of(field);
+    const bool is_budget = std::string_view(name) == "budget";
+    add(name, is_budget ? "int | str | None" : annotation<T>(), literal(value));
     if constexpr (std::same_as<T, std::optional<CheckpointOptions>>) {
       const CheckpointOptions defaults;
       add("checkpoint_every_s", "float", literal_of(defaults.every_s));
@@ -192,6 +194,8 @@ class KeywordReader {
       option = std::nullopt;
     } else if (std::string_view(name) == "budget") {
       if constexpr (std::integral<T>) option = bytes_of(found);
+    } else if (std::string_view(name) == "x0") {
+      if constexpr (std::same_as<T, Tensor>) option = data_of(found);
     } else {
       option = value_of_keyword<T>(found, name);
     }

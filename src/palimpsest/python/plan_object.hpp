@@ -15,7 +15,7 @@ struct PlanObject {
 };
 
 /// A number of bytes: an integer, or a text such as `300M`, `1.5G`, `256MiB`.
-index_t bytes_of(nb::handle object);
+index_t bytes_of(nb::handle object, const char* who = "budget");
 /// `raise`, `warn` or `ignore`.
 Reaction reaction_named(const std::string& name);
 

@@ -159,6 +159,12 @@ void bind_operators(nb::class_<VariableObject>& c) {
       .def("__hash__", [](Self self) { return std::hash<Variable>{}(self.value); });
 }
 
+[[noreturn]] void refuse_numpy(const std::string& name) {
+  throw TypeError("[numpy." + name +
+                  "] got a Variable, expected arrays. Try palimpsest.ops, or compile it first with "
+                  "function().");
+}
+
 // NumPy asks when an array of it is on the left of an operator, and for functions like numpy.sin.
 nb::object universal(nb::handle, nb::handle ufunc, nb::handle method, nb::args inputs) {
   struct Named {
@@ -186,9 +192,12 @@ nb::object universal(nb::handle, nb::handle ufunc, nb::handle method, nb::args i
       return to_python(known.f(from_python<Operand>(inputs[0]), from_python<Operand>(inputs[1])));
     }
   }
-  throw TypeError("[numpy." + name +
-                  "] got a Variable, expected arrays. Try palimpsest.ops, or compile it first with "
-                  "function().");
+  refuse_numpy(name);
+}
+
+// Other functions of NumPy: numpy.sum(x).
+nb::object array_function(nb::handle, nb::handle f, nb::args, nb::kwargs) {
+  refuse_numpy(str_of(nb::object(f.attr("__name__"))));
 }
 
 void bind_refusals(nb::class_<VariableObject>& c) {
@@ -231,6 +240,7 @@ void bind_refusals(nb::class_<VariableObject>& c) {
         return nb::iter(parts);
       });
   c.def("__array_ufunc__", universal, "ufunc"_a, "method"_a, "inputs"_a);
+  c.def("__array_function__", array_function);
 }
 
 void bind_facts(nb::class_<VariableObject>& c) {
@@ -308,10 +318,13 @@ void bind_methods(nb::class_<VariableObject>& c) {
 
 // None is an extent that is not known.
 Extents open_extents(nb::handle shape) {
-  if (!is_list(shape)) return from_python<Extents>(shape);
+  if (!is_list(shape)) return open_extents(nb::make_tuple(shape));
   Extents extents;
   for (nb::handle item : shape) {
     extents.push_back(item.is_none() ? kUnknown : integer_of(item, "an extent or None"));
+    if (extents.back() < kUnknown) {
+      throw ShapeError("[shape] got " + str_of(item) + ", expected an extent or None.");
+    }
   }
   return extents;
 }
@@ -427,8 +440,8 @@ void bind_inputs(nb::module_& m) {
   m.def(
       "constant",
       [](nb::handle value, const std::string& name, std::optional<DType> dtype) {
-        const Tensor tensor = from_python<Tensor>(value);
-        return constant(dtype ? tensor.to(*dtype) : tensor, name);
+        const Value given = given_value(value);
+        return constant(dtype ? converted_to(given, *dtype, "constant") : given.tensor(), name);
       },
       "value"_a, "name"_a = "", "dtype"_a.none() = nb::none());
   m.def(
@@ -453,7 +466,12 @@ void bind_variables(nb::module_& m) {
                      return std::vector<Variable>(a.inputs().begin(), a.inputs().end());
                    })
       .def_prop_ro("outputs", [](const Apply& a) { return a.outputs(); })
-      .def("__eq__", [](const Apply& a, const Apply& b) { return a == b; })
+      .def(
+          "__eq__",
+          [](const Apply& a, nb::handle b) {
+            return nb::isinstance<Apply>(b) && nb::cast<Apply&>(b) == a;
+          },
+          nb::arg("other").none())
       .def("__hash__", [](const Apply& a) { return std::hash<Apply>{}(a); });
   bind_inputs(m);
 }
