@@ -42,9 +42,9 @@ def test_messages_of_the_library_go_to_logging(caplog):
     assert [r.name for r in caplog.records] == ["palimpsest"] and "[ToDevice]" in caplog.text
 
 
-def run(program):
+def run(program, environment=None):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True,
-                          text=True, timeout=120)
+                          text=True, timeout=120, env=environment)
 
 
 def test_import_is_light_and_silent():
@@ -55,6 +55,21 @@ def test_import_is_light_and_silent():
         assert threading.active_count() == 1
     """)
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_nothing_is_printed_unless_it_is_asked_for():
+    program = """
+        import logging, sys, time
+        import numpy as np
+        import palimpsest as ps
+        assert [type(h) for h in logging.getLogger("palimpsest").handlers] == [logging.NullHandler]
+        with ps.config.using(log_device_transfers=True):
+            ps.ToDevice("cpu:0", "cpu:1", "N")(np.ones(3))
+        time.sleep(0.01)
+    """
+    for level, printed in (("", ""), ("warn", "palimpsest warning: [ToDevice]"), ("error", "")):
+        done = run(program, {**os.environ, "PALIMPSEST_LOG": level} if level else None)
+        assert done.returncode == 0 and done.stderr.startswith(printed) and bool(done.stderr) == bool(printed)
 
 
 def test_exit_with_arrays_alive_and_a_call_in_flight():

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -33,13 +35,28 @@ std::vector<std::unique_ptr<Message>> taken() {
   return list;
 }
 
+nb::object logger() { return nb::module_::import_("logging").attr("getLogger")("palimpsest"); }
+
+// True where PALIMPSEST_LOG asks for messages, and no handler but that of bind_process() has them.
+bool goes_to_stderr(nb::handle log) {
+  const nb::object others = nb::module_::import_("logging").attr("root").attr("handlers");
+  return std::getenv("PALIMPSEST_LOG") && nb::len(others) == 0 &&
+         nb::len(nb::object(log.attr("handlers"))) <= 1;
+}
+
 int deliver(void*) {
   constexpr int levels[] = {10, 20, 30, 40, 50};  // of the module logging
   try {
-    const nb::object log =
-        nb::module_::import_("logging").attr("getLogger")("palimpsest").attr("log");
+    const nb::object log = logger();
+    const bool is_for_stderr = goes_to_stderr(log);
     for (const auto& message : taken()) {
-      log(levels[static_cast<int>(message->level)], "%s", message->text);
+      if (is_for_stderr) {
+        constexpr const char* names[] = {"debug", "info", "warning", "error", "off"};
+        std::fprintf(stderr, "palimpsest %s: %s\n", names[static_cast<int>(message->level)],
+                     message->text.c_str());
+      } else {
+        log.attr("log")(levels[static_cast<int>(message->level)], "%s", message->text);
+      }
     }
     return 0;
   } catch (nb::python_error& error) {
@@ -111,6 +128,7 @@ void SolveInterrupt::raise_with(ResultObject& result) {
 void bind_process(nb::module_&) {
   main_thread = std::this_thread::get_id();
   set_interrupt_check(check_signals);
+  logger().attr("addHandler")(nb::module_::import_("logging").attr("NullHandler")());
   set_log_sink(note);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(let_go));
 }
