@@ -215,6 +215,8 @@ void translate(const std::exception_ptr& error, void*) {
     std::rethrow_exception(error);
   } catch (const Error& e) {
     if (!raise_nested(e)) raise(e);
+  } catch (const std::length_error&) {
+    raise(OverflowError("[array] got a size that no memory has, expected a smaller one."));
   }
 }
 

@@ -27,11 +27,8 @@ namespace {
 // A dict or pairs of dimensions and slices, in their order.
 std::vector<std::pair<ND, Slice>> cuts_of(nb::handle object) {
   std::vector<std::pair<ND, Slice>> cuts;
-  const nb::object items =
-      PyDict_Check(object.ptr()) ? nb::object(object.attr("items")()) : nb::borrow(object);
-  for (nb::handle item : items) {
-    cuts.emplace_back(from_python<ND>(nb::object(item[0])),
-                      from_python<Slice>(nb::object(item[1])));
+  for (const auto& [dim, range] : pairs_in(object, "a dict such as {'N': slice(0, 2)}")) {
+    cuts.emplace_back(from_python<ND>(dim), from_python<Slice>(range));
   }
   return cuts;
 }

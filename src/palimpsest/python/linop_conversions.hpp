@@ -26,6 +26,8 @@ nb::tuple modules_of(const NamedLinop& A);
 Tile tile_of(nb::handle object);
 nb::dict tile_object(const Tile& tile);
 Renaming renaming_of(nb::handle object);
+/// The items of a dict, or pairs. TypeError naming what is expected.
+std::vector<std::pair<nb::object, nb::object>> pairs_in(nb::handle object, const char* expected);
 /// A dict or pairs: the order counts.
 std::vector<std::pair<ND, index_t>> ordered_sizes(nb::handle object);
 

@@ -156,7 +156,36 @@ std::string docstring(const std::string& key, std::string_view fallback,
 constexpr std::size_t kMost = 1024;
 constinit std::array<PyObject*, kMost> functions{};
 constinit std::array<PyMethodDef, kMost> definitions{};
+constinit Global<std::array<std::vector<Parameter>, kMost>> parameters;
 constinit std::size_t count = 0;
+
+// Names the argument that is None where an array or another object belongs, before the signature
+// that the message has.
+void name_none(std::size_t function, nb::handle arguments, nb::handle keywords) {
+  nb::python_error error;
+  const std::string text = str_of(error.value());
+  const auto is_refused = [](const Parameter& p, nb::handle given) {
+    return given.is_none() && p.type.find("None") == std::string::npos;
+  };
+  std::string wrong;
+  std::size_t i = 0;
+  for (const Parameter& p : parameters.get()[function]) {
+    nb::handle given;
+    if (p.name == "*") i = nb::len(arguments);
+    if (i < nb::len(arguments)) given = nb::handle(PyTuple_GetItem(arguments.ptr(), i++));
+    if (!given.is_valid() && keywords.is_valid()) {
+      given = PyDict_GetItemString(keywords.ptr(), p.name.c_str());
+    }
+    if (given.is_valid() && is_refused(p, given)) {
+      wrong = "[" + std::string(definitions[function].ml_name) + "] " + p.name +
+              ": got None, expected " + (p.type == "object" ? "a value" : p.type) + ".\n";
+      break;
+    }
+  }
+  const bool is_of_call = text.find("incompatible function arguments") != std::string::npos;
+  if (!is_of_call || wrong.empty()) return error.restore();
+  PyErr_SetString(PyExc_TypeError, (wrong + text).c_str());
+}
 
 template <std::size_t I>
 PyObject* forward(PyObject*, PyObject* arguments, PyObject* keywords) {
@@ -164,7 +193,9 @@ PyObject* forward(PyObject*, PyObject* arguments, PyObject* keywords) {
     PyErr_SetString(PyExc_RuntimeError, kIsGone);
     return nullptr;
   }
-  return PyObject_Call(functions[I], arguments, keywords);
+  PyObject* const result = PyObject_Call(functions[I], arguments, keywords);
+  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) name_none(I, arguments, keywords);
+  return result;
 }
 template <std::size_t... I>
 constexpr std::array<PyCFunctionWithKeywords, kMost> all_forwards(std::index_sequence<I...>) {
@@ -191,6 +222,7 @@ nb::object shown_function(nb::handle f, const std::string& key, nb::handle modul
       docstring(key, said.is_none() ? "" : str_of(said), parameter_lines(key, list),
                 arrow == std::string::npos ? "None" : plain_type(signature.substr(arrow + 4)));
   functions[count] = nb::borrow(f).release().ptr();
+  parameters.get()[count] = list;
   const auto any_function = reinterpret_cast<void (*)()>(kForwards[count]);
   definitions[count] = {kept(name), reinterpret_cast<PyCFunction>(any_function),
                         METH_VARARGS | METH_KEYWORDS, kept(text_signature(name, list) + doc)};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "palimpsest/ops/prelude.hpp"
@@ -169,6 +170,10 @@ NufftGeometry::NufftGeometry(const Extents& image_size, const NufftOptions& opti
   for (std::size_t d = 0; d < image.size(); ++d) {
     if (image[d] < 1) {
       throw ValueError(prefix + "grid_size: got " + to_string(image) + ", expected positive sizes");
+    }
+    if (image[d] > std::numeric_limits<std::int32_t>::max()) {
+      throw OverflowError(prefix + "grid_size: got " + to_string(image) +
+                          ", expected sizes of 31 bits");
     }
     const double n = static_cast<double>(image[d]), w = choice.width[d];
     padded.push_back(nufft_padded_size(image[d], choice.oversamp, options.fast_size));

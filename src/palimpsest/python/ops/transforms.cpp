@@ -23,6 +23,10 @@ void bind_products(nb::module_& m) {
       "tensordot",
       [](Variable a, Variable b, nb::handle axes) {
         if (is_integer(axes)) return ops::tensordot(a, b, integer_of(axes, "a number of axes"));
+        if (!is_list(axes) || nb::len(axes) != 2) {
+          throw TypeError("[tensordot] axes: got " + class_name(axes) +
+                          ", expected a number, or the axes of a and those of b.");
+        }
         return ops::tensordot(a, b, from_python<Extents>(nb::object(axes[0])),
                               from_python<Extents>(nb::object(axes[1])));
       },
