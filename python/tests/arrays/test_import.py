@@ -3,6 +3,7 @@
 
 import array
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -79,6 +80,17 @@ def test_what_no_tensor_can_show_is_copied_once_and_counted(name):
     assert np.array_equal(np.asarray(t), a)
     with pytest.raises(ValueError, match="cannot be used in place"):
         ps.asarray(a, copy=False)
+    x = ps.tensor(a.dtype.newbyteorder("="), (None,) * a.ndim, "x")
+    own = ps.shared(np.array(a, a.dtype.newbyteorder("=")), strict=True)
+    strict = ps.function([ps.In(x, strict=True)], x)
+    for use in (lambda: ps.shared(a, borrow=True), lambda: ps.shared(a, strict=True), lambda: strict(a),
+                lambda: strict(x=a), lambda: pickle.loads(pickle.dumps(strict))(a), lambda: own.set_value(a),
+                lambda: own.set_value(a, borrow=True), lambda: own.exchange(a),
+                lambda: ps.In(x, value=a, strict=True)):
+        with ps.CopyStats() as copies, pytest.raises(ValueError, match="cannot be used in place"):
+            use()
+        assert copies.import_copies == 0
+    own.set_value(np.asarray(t))
 
 
 @pytest.mark.parametrize("bad, hint", [

@@ -78,6 +78,22 @@ def test_anything_that_is_an_array(argument):
     np.testing.assert_array_equal(np.asarray(f(argument)), np.asarray(argument) * 2)
 
 
+def test_parameters_stand_for_their_present_values():
+    x = ps.dvector("x")
+    f, p = ps.function([x], x * 2), ps.Parameter(np.ones(3))
+    assert f(p).tolist() == [2, 2, 2] and isinstance(f(x=p), np.ndarray)
+    p.set_value([1, 2, 3])
+    assert f(p).tolist() == [2, 4, 6]
+    version = p.version
+    f.call_into(p, p)
+    assert p.value.tolist() == [2, 4, 6] and p.version > version
+    out = np.zeros(3)
+    f.call_into([out], p)
+    assert out.tolist() == [4, 8, 12]
+    with pytest.raises(TypeError, match="evaluate"):
+        f(ps.dvector("y"))
+
+
 def test_results_are_of_the_kind_of_the_arguments():
     x, y = ps.dvectors("x", "y")
     f = ps.function([x, y], x + y)
@@ -241,12 +257,37 @@ def test_config():
     with pytest.raises(TypeError):
         ps.config.using(profile=3)
     assert "budget" in dir(ps.config)
+    with ps.config.using(mode="FAST_COMPILE"):
+        assert ps.config.mode == "FastCompile"
+    with pytest.raises(ValueError, match="threads"):
+        ps.threads(-3)
+
+
+def test_comparisons_with_anything():
+    v = ps.dvector("v")
+    things = [ps.FAST_RUN, ps.NamedShape("N"), ps.Dims("N"), ps.ND("N"), ps.TensorType(float, (2,)), ps.float64, v,
+              (v + 1).owner, ps.ones(2), ps.Identity("N"), ps.Placement({"N": "a"}), ps.Team.pretend({"a": 2}),
+              ps.CalibrationArea([0, 0, 0], [2, 2, 2])]
+    for thing in things:
+        for other in (None, "x", 3, object()):
+            assert (thing == other) is False and (thing != other) is True
+        assert thing == thing
+
+
+def test_extents_are_none_or_not_negative():
+    assert ps.tensor(float, (None, 2)).type.shape == (None, 2)
+    for shape in ((-2,), -2, (3, -5)):
+        for make in (ps.tensor, ps.TensorType):
+            with pytest.raises(ps.ShapeError, match="got -., expected an extent or None"):
+                make("float64", shape)
 
 
 def test_what_a_variable_is_not():
     x = ps.dvector("x")
     for wrong, hint in ((lambda: bool(x), "where"), (lambda: np.asarray(x), "compile"),
-                        (lambda: np.sin(x), "ops"), (lambda: iter(x), "specify_shape"),
+                        (lambda: np.sin(x), "ops"), (lambda: np.sum(x), r"\[numpy.sum\].*ops"),
+                        (lambda: np.mean(x), "ops"), (lambda: np.concatenate([np.ones(2), x]), "ops"),
+                        (lambda: iter(x), "specify_shape"),
                         (lambda: len(x), "known"), (lambda: x.__setitem__(0, 1), r"\.set")):
         with pytest.raises(TypeError, match=hint):
             wrong()

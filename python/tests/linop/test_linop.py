@@ -42,7 +42,34 @@ def test_application_to_any_array():
         A(np.ones(5))
     with pytest.raises(ps.DTypeError, match="floating"):
         A(np.ones(4, int))
+    with pytest.raises(TypeError, match="got NoneType, expected an array"):
+        A(None)
     del x
+
+
+def test_lists_become_data_of_the_operator():
+    A, half = dense(), dense().to("float32")
+    assert np.array_equal(A([0, 1, 2, 3]), W @ X) and np.array_equal(A @ [False, True, True, True], W @ (X > 0))
+    for numbers in ([0, 1, 2, 3], [0.0, 1.0, 2.0, 3.0]):
+        for B in (half, half | ps.Identity("M"), half.N):
+            assert B(numbers).dtype == "float32" and np.array_equal(B(numbers), B(X.astype("float32")))
+    assert half([0, 1j, 2, 3]).dtype == "complex64" and ps.Fft(1)([1, 2]).dtype == "complex128"
+    assert ps.Identity("N").to("float32")([0.5]).dtype == "float64"
+    out = np.zeros(3)
+    A.apply([0, 1, 2, 3], out)
+    assert np.array_equal(out, W @ X)
+    for numbers, error in (([0.1, 0, 0, 0], ps.DTypeError), ([1e300, 0, 0, 0], OverflowError)):
+        with pytest.raises(error, match="expected float32"):
+            half(numbers)
+    D = ps.Diagonal([1, 2, 3], "N")
+    assert D.weight.dtype == "float64" and ps.Dense([[1, 2]], "MN,N->M")([1, 1]).tolist() == [3]
+    assert ps.Parameter([1, 2]).dtype == "int64"
+    D = D.to("float32")
+    D.weight = [2, 4, 6]
+    D.weight.set_value([2, 4, 8])
+    assert D.weight.dtype == "float32" and D([1, 1, 1]).tolist() == [2, 4, 8]
+    mask = [[True, False], [False, True]]
+    assert ps.ArrayToBlocks((2, 2), (2, 2), mask=mask)(np.ones((2, 2))).size == 2
 
 
 def test_algebra():
@@ -124,8 +151,12 @@ def test_parameters():
     assert A.params["weight"] is A.weight
     with pytest.raises(AttributeError, match="did you mean weight"):
         A.wieght
+    with pytest.raises(AttributeError, match="did you mean weight"):
+        A.wieght = 1
     with pytest.raises(AttributeError):
         A.anything = 3
+    with pytest.raises(AttributeError):
+        A.dims = "N"
     with pytest.raises(ps.ShapeError):
         w.set_value(np.ones(3))
     half = ps.Parameter(np.array(0.5))

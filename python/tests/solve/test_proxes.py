@@ -58,6 +58,7 @@ def test_moreau(name):
 
 def test_kinds_weights_and_errors():
     assert isinstance(ps.L1(1.0).prox(ps.asarray(V)), ps.Tensor)
+    assert ps.L1(1.0).prox([1, 3]).tolist() == [0, 2] and ps.L1(1.0)([1, 3]) == 4
     weighted = ps.L1(1.0, weights=np.array([0.0, 1.0]))
     assert weighted.prox(np.array([3.0, 3.0])).tolist() == [3, 2]
     lam = ps.Parameter(np.array(1.0))

@@ -42,6 +42,14 @@ def test_kinds_and_starts():
     r = ps.conjugate_gradients(A.N, b, x0=LEAST_SQUARES)
     assert isinstance(r.x, ps.Tensor) and r.iterations <= 1
     assert ps.conjugate_gradients(A.N, np.zeros(20, complex)).x.tolist() == [0] * 20
+    D = ps.Diagonal(np.array([1.0, 2.0, 3.0]), "N")
+    for of_list, of_array in ((D, D), (D.to("float32"), D)):
+        x = ps.conjugate_gradients(of_list, [1, 2, 3], x0=[1, 1, 0] if of_list is D else None).x
+        np.testing.assert_allclose(x, ps.conjugate_gradients(of_array, np.array([1.0, 2, 3])).x, rtol=1e-6)
+        assert x.dtype == of_list.weight.dtype
+    assert ps.power_method(D, [1, 1, 1])[0] > 2.9
+    with pytest.raises(TypeError, match=r"\[conjugate_gradients\] b: got None, expected ArrayLike"):
+        ps.conjugate_gradients(D, None)
 
 
 def test_announced_memory_is_measured_memory():

@@ -2,6 +2,7 @@
 """Views, lazy clones and writes of tensors."""
 
 import copy
+import operator
 import pickle
 
 import numpy as np
@@ -56,8 +57,13 @@ def test_views_alias():
     assert t.unsqueeze(0).squeeze(0).shape == (3, 4)
     assert t.bitcast("int64").dtype == "int64"
     assert t.view((4, 3)).is_alias_of(t)
-    with pytest.raises(TypeError, match="Variable"):
-        t[[0, 1]]
+    for key in ([0, 1], np.array([0, 1]), np.array([True, False, True]), np.array(True), ps.ones(3, int)):
+        for index in (key, (slice(None), key)):
+            with pytest.raises(TypeError, match="Variable"):
+                t[index]
+            with pytest.raises(TypeError, match="Variable"):
+                t[index] = 0
+    assert t[np.int32(1), np.array(2)].item() == 6
     with pytest.raises(TypeError):
         t[1.5]
     with pytest.raises(ps.errors.ValueError):
@@ -81,11 +87,18 @@ def test_writes():
 
 
 def test_there_is_no_arithmetic():
-    t = ps.ones(3)
-    for f in (lambda: t + 1, lambda: 2 * t, lambda: -t, lambda: t @ t):
-        with pytest.raises(TypeError):
+    t, a = ps.ones(3), np.ones(3)
+    for f in (lambda: t + 1, lambda: 2 * t, lambda: -t, lambda: t @ t, lambda: t + a, lambda: a + t, lambda: a @ t,
+              lambda: t < 1, lambda: divmod(t, 2), lambda: np.add(t, 1), lambda: np.add(a, a, out=t),
+              lambda: operator.iadd(a.copy(), t), lambda: t**2, lambda: a == t):
+        with pytest.raises(TypeError, match=r"np.asarray\(t\), or a Variable"):
             f()
-    assert t == t and not (t == ps.ones(3)) and len({t, t}) == 1
+    assert t == t and not (t == ps.ones(3)) and t != a and len({t, t}) == 1
+    assert np.sum(t) == 3 and np.max(t) == 1 and np.allclose(t, a)
+    A, x = ps.Identity("N"), ps.dvector("x")
+    assert (A @ t).tolist() == [1, 1, 1] and isinstance(t + x, ps.Variable) and isinstance(x * t, ps.Variable)
+    with pytest.raises(TypeError, match=r"\[@\].*A\.H @ x"):
+        t @ A
 
 
 def test_conversions():
@@ -95,6 +108,25 @@ def test_conversions():
     assert ps.asarray(t, "complex64").tolist() == [1.5, 2.5]
     with pytest.raises(TypeError):
         ps.ones(2, complex).astype(float)
+
+
+def test_numbers_survive_the_dtype_that_is_asked_for():
+    t, u = ps.zeros(2, "int8"), ps.zeros(2, int)
+    for f in (lambda: ps.asarray(300, "int8"), lambda: ps.asarray([1, -1], "uint16"), lambda: ps.full(2, 300, "int8"),
+              lambda: t.fill_(300), lambda: t.__setitem__(0, 300), lambda: ps.asarray(1e300, "float32"),
+              lambda: ps.constant(300, dtype="int8"), lambda: u.fill_(float("inf"))):
+        with pytest.raises(OverflowError, match="got .*, expected"):
+            f()
+    for f in (lambda: ps.asarray([1.5], dtype=int), lambda: u.fill_(float("nan")), lambda: u.copy_([0.5, 1]),
+              lambda: ps.full(2, 1j, float), lambda: u.__setitem__(0, 1.5)):
+        with pytest.raises(ps.DTypeError, match="got .*, expected"):
+            f()
+    assert t.tolist() == [0, 0] and u.tolist() == [0, 0]
+    assert ps.asarray([0.1], "float32").tolist() == [np.float32(0.1)]
+    assert ps.asarray([2**53 + 1], float).tolist() == [2.0**53] and ps.asarray([1.0, 2], "int8").tolist() == [1, 2]
+    assert ps.full(1, 0.1, "complex64").dtype == "complex64" and u.fill_(2.0).tolist() == [2, 2]
+    # Arrays are converted as by astype().
+    assert ps.asarray(np.array([1.5, 300.0]), "int8").tolist()[0] == 1
 
 
 def test_making():
@@ -129,4 +161,9 @@ def test_memory_limits_and_scopes():
     with ps.MemoryLimit(100):
         with pytest.raises(MemoryError):
             ps.zeros(1000)
+    with ps.MemoryLimit("1k"), pytest.raises(MemoryError):
+        ps.zeros(1000)
     ps.zeros(1000)
+    for bytes, error in ((-1, ValueError), ("much", ValueError), (1.5, TypeError)):
+        with pytest.raises(error, match="bytes"):
+            ps.MemoryLimit(bytes)

@@ -2,8 +2,10 @@
 #include "palimpsest/python/convert.hpp"
 
 #include "palimpsest/inspect/mode_named.hpp"
+#include "palimpsest/linop/core/attribute.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/interop/torch_tensors.hpp"
+#include "palimpsest/python/values.hpp"
 
 namespace palimpsest::python {
 namespace {
@@ -18,6 +20,35 @@ WeakNumber weak_number(nb::handle object) {
   if (PyComplex_CheckExact(object.ptr())) return nb::cast<std::complex<double>>(object);
   if (PyFloat_CheckExact(object.ptr())) return PyFloat_AsDouble(object.ptr());
   return integer_of(object, "number");
+}
+
+// The numbers in a dtype that they survive in.
+Tensor surviving(const Value& numbers, DType dtype, std::string_view who) {
+  const TensorType type{dtype, numbers.tensor().shape(), numbers.tensor().device()};
+  // The advice of filter() is for inputs of functions.
+  const auto without_advice = [](const Error& error) {
+    const std::string text = error.what();
+    return text.substr(0, text.rfind(". Try")) + ".";
+  };
+  try {
+    return filter(type, numbers, {}, who);
+  } catch (const OverflowError& error) {
+    throw OverflowError(without_advice(error));
+  } catch (const DTypeError& error) {
+    throw DTypeError(without_advice(error));
+  }
+}
+
+// That of the first parameter that does not take the one of x.
+std::optional<DType> precision_of(const NamedLinop& A) {
+  const bool adapts = A.has_attr("adapts") && A.attr("adapts") == Attribute(true);
+  for (const auto& [name, p] : A.params()) {
+    if (!adapts && p.present() && is_inexact(p.dtype())) return real_of(p.dtype());
+  }
+  for (const NamedLinop& child : A.linops()) {
+    if (const auto found = precision_of(child)) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -61,12 +92,18 @@ std::string text_of(nb::handle object, const char* expected) {
   return nb::cast<std::string>(object);
 }
 
+// Arrays have __index__ whatever their rank and dtype are: whether it works counts.
 bool is_integer(nb::handle object) {
-  return PyIndex_Check(object.ptr()) && !nb::isinstance<VariableObject>(object);
+  if (PyLong_Check(object.ptr())) return true;
+  if (!PyIndex_Check(object.ptr()) || nb::isinstance<VariableObject>(object)) return false;
+  if (nb::steal(PyNumber_Index(object.ptr())).is_valid()) return true;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  PyErr_Clear();
+  return false;
 }
 
 index_t integer_of(nb::handle object, const char* expected) {
-  if (!PyIndex_Check(object.ptr())) {
+  if (!is_integer(object)) {
     throw TypeError("got " + class_name(object) + ", expected " + expected + ".");
   }
   const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
@@ -112,16 +149,48 @@ ShapeArgument From<ShapeArgument>::from(nb::handle object) {
   return From<std::vector<Operand>>::from(object);
 }
 
-Tensor From<Tensor>::from(nb::handle object) {
-  if (is_array(object)) return import_array(object);
+Value given_value(nb::handle object) {
   if (nb::isinstance<ParameterObject>(object)) {
     return nb::cast<ParameterObject&>(object).parameter.value();
   }
-  const Value value = value_of(object);
+  Value value = value_of(object);
   if (value.is_variable()) {
     throw TypeError("got a Variable, expected values. Try function() or .get_value().");
   }
-  return value.tensor();
+  return value;
+}
+
+Tensor converted_to(const Value& value, DType dtype, std::string_view who) {
+  const Tensor& t = value.tensor();
+  if (!value.is_weak()) return t.to(dtype);
+  try {
+    return surviving(value, dtype, who);
+  } catch (const DTypeError&) {
+    const bool keeps_parts = is_complex(dtype) || !is_complex(t.dtype());
+    if (is_inexact(dtype) && keeps_parts) return t.to(dtype);
+    throw;
+  }
+}
+
+Tensor data_of(nb::handle object, std::optional<DType> like, std::string_view who) {
+  const Value value = is_array(object) ? Value(import_array(object)) : given_value(object);
+  const DType dtype = value.tensor().dtype();
+  if (!value.is_weak() || (!like && !is_integer(dtype))) return value.tensor();
+  const DType real = real_of(like.value_or(DType::float64));
+  return surviving(value, is_complex(dtype) ? complex_of(real) : real, who);
+}
+
+Tensor values_for(const Parameter& p, nb::handle object) {
+  const Value value = is_array(object) ? Value(import_array(object)) : given_value(object);
+  return value.is_weak() ? surviving(value, p.dtype(), "Parameter") : value.tensor();
+}
+
+Tensor data_for(const NamedLinop& A, nb::handle object) {
+  return data_of(object, precision_of(A).value_or(DType::float64), A.name());
+}
+
+Tensor From<Tensor>::from(nb::handle object) {
+  return is_array(object) ? import_array(object) : given_value(object).tensor();
 }
 
 Value From<Value>::from(nb::handle object) { return value_of(object); }
@@ -150,12 +219,22 @@ Slice From<Slice>::from(nb::handle object) {
 }
 
 RandomKey From<RandomKey>::from(nb::handle object) {
-  if (is_list(object)) {
-    const Extents words = From<Extents>::from(object);
-    if (words.size() != 2) throw ValueError("[key] expected a seed, or a seed and a stream.");
-    return {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1])};
-  }
-  return {static_cast<std::uint64_t>(integer_of(object, "a seed"))};
+  const auto word = [](nb::handle part) {
+    if (!is_integer(part)) {
+      throw TypeError("[key] got " + class_name(part) +
+                      ", expected a seed, or a seed and a stream.");
+    }
+    const nb::object number = nb::steal(PyNumber_Index(part.ptr()));
+    const std::uint64_t value = PyLong_AsUnsignedLongLong(number.ptr());
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      throw OverflowError("[key] got " + str_of(number) + ", expected 0 to 2**64 - 1.");
+    }
+    return value;
+  };
+  if (is_integer(object) || !is_list(object)) return {word(object)};
+  if (nb::len(object) != 2) throw ValueError("[key] expected a seed, or a seed and a stream.");
+  return {word(nb::object(object[0])), word(nb::object(object[1]))};
 }
 
 TensorType From<TensorType>::from(nb::handle object) {

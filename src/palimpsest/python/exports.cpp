@@ -156,7 +156,8 @@ nb::object export_lent(Tensor&& result, Kind kind) {
 }
 
 ArrayObject array_like(nb::handle argument, Tensor&& result) {
-  return export_array(std::move(result), is_array(argument) ? kind_of(argument) : Kind::numpy);
+  const Kind kind = is_array(argument) ? kind_of(argument) : Kind::numpy;
+  return export_array(std::move(result), kind_returned(kind));
 }
 
 nb::object export_read_only(const Tensor& tensor) { return numpy_over(tensor, Access::read); }

@@ -103,7 +103,8 @@ constexpr std::string_view kItemKinds = "biufc";
 [[noreturn]] void throw_dtype(const std::string& got) {
   throw DTypeError("[array] got elements of " + got +
                    ", expected bool, integers of 8 to 64 bits, float32, float64, complex64 or "
-                   "complex128. Try .astype('float32') or .astype('float64').");
+                   "complex128. Try .astype('" +
+                   nearest_dtype(got) + "').");
 }
 
 // Gives a reference up, on any thread, unless the interpreter has ended.
@@ -280,7 +281,10 @@ std::optional<Rank> rank_of(nb::handle object) {
 
 void collect(nb::handle object, std::size_t depth, Numbers& numbers) {
   if (const auto rank = rank_of(object)) {
-    if (depth != numbers.shape.size()) throw ShapeError("[list] its parts differ in length.");
+    if (depth != numbers.shape.size()) {
+      throw ShapeError("[list] its parts differ in length: got a number, expected a list of " +
+                       std::to_string(numbers.shape[depth]) + ".");
+    }
     numbers.rank = std::max(numbers.rank, *rank);
     numbers.leaves.push_back(object);
     return;
@@ -294,8 +298,10 @@ void collect(nb::handle object, std::size_t depth, Numbers& numbers) {
   const bool is_first = numbers.leaves.empty() && depth == numbers.shape.size();
   if (is_first) numbers.shape.push_back(n);
   if (depth >= numbers.shape.size() || numbers.shape[depth] != n) {
-    throw ShapeError("[list] its parts differ in length: got " + std::to_string(n) + ", expected " +
-                     std::to_string(depth < numbers.shape.size() ? numbers.shape[depth] : 1) + ".");
+    const bool is_deeper = depth >= numbers.shape.size();
+    throw ShapeError(
+        "[list] its parts differ in length: got a list of " + std::to_string(n) + ", expected " +
+        (is_deeper ? "a number" : "one of " + std::to_string(numbers.shape[depth])) + ".");
   }
   for (Py_ssize_t i = 0; i < n; ++i) {
     const nb::object item = nb::steal(PySequence_GetItem(object.ptr(), i));
@@ -463,11 +469,14 @@ Tensor import_array(nb::handle object, bool may_copy) {
   return import_by(facts_of(object), object, may_copy);
 }
 
-Value argument_of(nb::handle object, bool is_lent, Kind& kind) {
+Value argument_of(nb::handle object, Use use, Kind& kind) {
   const ClassFacts& facts = facts_of(object);
-  if (!leads_to_an_array(facts.road)) return value_of(object);
+  if (!leads_to_an_array(facts.road)) {
+    const bool is_parameter = nb::isinstance<ParameterObject>(object);
+    return is_parameter ? given_value(object) : value_of(object);
+  }
   kind = merged(kind, facts.kind);
-  return import_by(facts, object, !is_lent);
+  return import_by(facts, object, use == Use::read);
 }
 
 Tensor writable_array(nb::handle object, const char* who) {
@@ -482,7 +491,7 @@ Tensor writable_array(nb::handle object, const char* who) {
   return tensor;
 }
 
-Value value_of(nb::handle object) {
+Value value_of(nb::handle object, bool may_copy) {
   const ClassFacts& facts = facts_of(object);
   switch (facts.road) {
     case Road::variable:
@@ -493,7 +502,7 @@ Value value_of(nb::handle object) {
     case Road::none:
       break;
     default:
-      return import_array(object);
+      return import_by(facts, object, may_copy);
   }
   if (is_list(object) && holds_arrays(object)) {
     return from_array_struct(numpy().attr("asarray")(object), false);

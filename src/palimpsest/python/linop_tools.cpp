@@ -169,7 +169,8 @@ void bind_testing(nb::module_& m) {
       "to_dense",
       [](NamedLinop A, DimMap sizes, std::optional<Extents> extents, std::optional<DType> dtype) {
         const TestOptions options = test_options(sizes, extents, dtype, 1);
-        return export_array(released([&] { return to_dense(A, options); }), Kind::numpy);
+        return export_array(released([&] { return to_dense(A, options); }),
+                            kind_returned(Kind::numpy));
       },
       "A"_a, nb::kw_only(), "sizes"_a.none() = nb::none(), "extents"_a.none() = nb::none(),
       "dtype"_a.none() = nb::none(), "The matrix of an operator.");

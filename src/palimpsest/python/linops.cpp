@@ -63,7 +63,7 @@ nb::object apply(const NamedLinop& A, nb::handle x) {
         kind == Kind::xarray ? "palimpsest.interop.xarray" : "palimpsest.interop.torch";
     return nb::module_::import_(package).attr("apply")(to_python(A), x);
   }
-  const Tensor given = from_python<Tensor>(x);
+  const Tensor given = data_for(A, x);
   Tensor y = released([&] { return A(given); });
   return export_array(std::move(y), kind_returned(kind));
 }
@@ -87,9 +87,9 @@ std::optional<LinopScalar> scalar_of(nb::handle object) {
                                : LinopScalar(t.item<double>());
 }
 
-[[noreturn]] void refuse_product(nb::handle other, const char* advice) {
-  throw TypeError("[*] got " + class_name(other) + ", expected a number or an operator. Try " +
-                  advice + ".");
+[[noreturn]] void refuse_product(nb::handle other, const char* advice, const char* sign = "*") {
+  throw TypeError("[" + std::string(sign) + "] got " + class_name(other) +
+                  ", expected a number or an operator. Try " + advice + ".");
 }
 
 Shown<"NamedLinop"> multiplied(Self self, nb::handle other) {
@@ -116,7 +116,7 @@ Shown<"NamedLinop"> divided(Self self, nb::handle other) {
     return to_python(self.value / nb::cast<ParameterObject&>(other).parameter);
   }
   if (const auto s = scalar_of(other)) return to_python(self.value / *s);
-  refuse_product(other, "1 / s");
+  refuse_product(other, "1 / s", "/");
 }
 
 Shown<"NamedLinop"> chained(Self self, nb::handle other) {
@@ -155,11 +155,19 @@ void set_member(nb::handle self, nb::handle name, nb::handle value) {
   const std::string key = text_of(name, "a name");
   Self object = nb::cast<LinopObject&>(self);
   if (!object.value.has_param(key)) {
-    // ishape, oshape, name: properties of the class; and attributes that there are not.
+    if (!nb::hasattr(self.type(), key.c_str())) {
+      PyErr_SetString(PyExc_AttributeError, advice_for(object.value, key).c_str());
+      throw nb::python_error();
+    }
+    // ishape, oshape, name: properties of the class.
     if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) throw nb::python_error();
     return;
   }
-  const Parameter parameter = from_python<Parameter>(value);
+  const Parameter present = object.value.param(key);
+  const bool is_of_python = present.present() && !value.is_none() && !is_array(value) &&
+                            !nb::isinstance<VariableObject>(value);
+  const Parameter parameter =
+      is_of_python ? Parameter(values_for(present, value)) : from_python<Parameter>(value);
   change(self, [&](NamedLinop& A) { A.set_param(key, parameter); });
 }
 
@@ -272,10 +280,10 @@ void bind_shape(nb::class_<LinopObject>& c) {
 
 void bind_algebra(nb::class_<LinopObject>& c) {
   c.def(
-       "__call__", [](Self self, nb::handle x) { return apply(self.value, x); }, "x"_a,
+       "__call__", [](Self self, nb::handle x) { return apply(self.value, x); }, "x"_a.none(),
        "A x, of the kind of x; of a Variable a Variable.")
-      .def("__matmul__", matmul, "x"_a)
-      .def("__rmatmul__", [](Self, nb::handle x) { refuse_product(x, "A.H @ x"); })
+      .def("__matmul__", matmul, "x"_a.none())
+      .def("__rmatmul__", [](Self, nb::handle x) { refuse_product(x, "A.H @ x", "@"); })
       .def("__mul__", multiplied, "other"_a)
       .def("__rmul__", multiplied_from_left, "other"_a)
       .def("__truediv__", divided, "other"_a)
@@ -312,7 +320,7 @@ void bind_runs(nb::class_<LinopObject>& c) {
   c.def(
        "apply",
        [](Self self, nb::handle x, nb::handle out) {
-         const Tensor given = from_python<Tensor>(x);
+         const Tensor given = data_for(self.value, x);
          Tensor result = writable_array(out, "apply");
          released([&] { self.value.apply(given, result); });
        },
@@ -337,7 +345,7 @@ void bind_runs(nb::class_<LinopObject>& c) {
           [](Self self, nb::kwargs sizes) {
             const TestOptions options{.sizes = from_python<DimMap>(sizes)};
             return export_array(released([&] { return to_dense(self.value, options); }),
-                                Kind::numpy);
+                                kind_returned(Kind::numpy));
           },
           "The dense matrix.")
       .def("to", on, "device_or_dtype"_a)

@@ -71,24 +71,43 @@ Renaming renaming_of(nb::handle object) {
   return names;
 }
 
+std::vector<std::pair<nb::object, nb::object>> pairs_in(nb::handle object, const char* expected) {
+  std::vector<std::pair<nb::object, nb::object>> pairs;
+  const bool is_dict = PyDict_Check(object.ptr());
+  const nb::object items = is_dict ? nb::object(object.attr("items")()) : nb::borrow(object);
+  const auto refuse = [&](nb::handle got) {
+    throw TypeError("got " + class_name(got) + ", expected " + expected + ".");
+  };
+  if (!is_dict && !is_list(items)) refuse(object);
+  for (nb::handle item : items) {
+    if (!is_list(item) || nb::len(item) != 2) refuse(item);
+    pairs.emplace_back(nb::object(item[0]), nb::object(item[1]));
+  }
+  return pairs;
+}
+
 std::vector<std::pair<ND, index_t>> ordered_sizes(nb::handle object) {
   std::vector<std::pair<ND, index_t>> sizes;
-  const nb::object items =
-      PyDict_Check(object.ptr()) ? nb::object(object.attr("items")()) : nb::borrow(object);
-  for (nb::handle item : items) {
-    sizes.emplace_back(from_python<ND>(nb::object(item[0])),
-                       integer_of(nb::object(item[1]), "a size"));
+  for (const auto& [dim, size] : pairs_in(object, "a dict or pairs of sizes such as {'N': 2}")) {
+    sizes.emplace_back(from_python<ND>(dim), integer_of(size, "a size"));
   }
   return sizes;
 }
 
-Parameter From<Parameter>::from(nb::handle object) {
+namespace {
+
+// `kept_as_it_is`: without the conversion of integers of Python to floating numbers.
+Parameter parameter_of(nb::handle object, bool kept_as_it_is) {
   if (object.is_none()) return {};
   if (nb::isinstance<ParameterObject>(object)) return nb::cast<ParameterObject&>(object).parameter;
   if (nb::isinstance<SharedObject>(object)) return nb::cast<SharedObject&>(object).shared;
   if (kind_of(object) == Kind::torch && is_learned(object)) return learned_parameter(object);
-  return from_python<Tensor>(object);
+  return kept_as_it_is ? from_python<Tensor>(object) : data_of(object);
 }
+
+}  // namespace
+
+Parameter From<Parameter>::from(nb::handle object) { return parameter_of(object, false); }
 
 namespace {
 
@@ -140,10 +159,16 @@ void bind_parameters(nb::module_& m) {
   for (const char* name : {"sum", "prod", "mean", "max", "min", "any", "all"})
     def_reduction(c, name);
   c.def("__array_ufunc__", universal)
+      .def("__array_function__",
+           [](nb::handle, nb::handle f, nb::handle, nb::handle arguments, nb::handle named) {
+             // As NumPy computes without this method: the parameter is an array there.
+             return nb::object(f.attr("_implementation")(*nb::borrow<nb::tuple>(arguments),
+                                                         **nb::borrow<nb::dict>(named)));
+           })
       .def(
           "__init__",
           [](ParameterObject* self, nb::handle value, bool trainable, bool borrow) {
-            const Parameter made = borrow ? borrowed(value) : from_python<Parameter>(value);
+            const Parameter made = borrow ? borrowed(value) : parameter_of(value, true);
             new (self) ParameterObject(trainable ? made.as_trainable() : made);
           },
           "value"_a, nb::kw_only(), "trainable"_a = false, "borrow"_a = false)
@@ -159,11 +184,11 @@ void bind_parameters(nb::module_& m) {
       .def(
           "set_value",
           [](Self self, nb::handle value) {
-            const Tensor given = from_python<Tensor>(value);
+            const Tensor given = values_for(self.parameter, value);
             if (write_torch_tensor(self.parameter, given)) return;
             released([&] { self.parameter.set_value(given); });
           },
-          "value"_a)
+          "value"_a.none())
       .def_prop_ro(
           "grad",
           [](Self self) -> nb::object {

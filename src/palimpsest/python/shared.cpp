@@ -44,7 +44,7 @@ SharedShape fixed_extents(nb::handle shape) {
 SharedObject make_shared_variable(nb::handle value, const std::optional<std::string>& name,
                                   bool strict, std::optional<bool> allow_downcast, bool borrow,
                                   nb::handle shape, std::optional<Device> device) {
-  const Value first = value_of(value);
+  const Value first = value_of(value, !borrow && !strict);
   const Kind kind = is_array(value) ? kind_of(value) : Kind::numpy;
   SharedOptions options{.name = name.value_or(""),
                         .borrow = borrow,
@@ -99,10 +99,11 @@ void bind_shared(nb::module_& m) {
       .def(
           "set_value",
           [](Self self, nb::handle value, bool borrow) {
-            const Value given = value_of(value);
+            const bool may_copy = !borrow && !self.shared.container().strict();
+            const Value given = value_of(value, may_copy);
             released([&] { self.shared.set_value(given, {.borrow = borrow}); });
           },
-          "value"_a, "borrow"_a = false)
+          "value"_a.none(), "borrow"_a = false)
       .def(
           "modify",
           [](Self self, nb::handle change) {
@@ -112,11 +113,11 @@ void bind_shared(nb::module_& m) {
       .def(
           "exchange",
           [](Self self, nb::handle value) {
-            Value given = value_of(value);
+            Value given = value_of(value, !self.shared.container().strict());
             Tensor old = released([&] { return self.shared.exchange(std::move(given)); });
             return export_array(std::move(old), self.kind);
           },
-          "value"_a, "Stores a value and returns the old one; neither is copied.")
+          "value"_a.none(), "Stores a value and returns the old one; neither is copied.")
       .def(
           "zero",
           [](Self self, bool borrow) { released([&] { self.shared.zero({.borrow = borrow}); }); },
@@ -139,9 +140,9 @@ void bind_shared(nb::module_& m) {
       .def("__reduce__", reduced);
   m.def("_shared_again", shared_again, "value"_a, "name"_a, "strict"_a, "allow_downcast"_a.none(),
         "shape"_a, "kind"_a);
-  m.def("shared", make_shared_variable, "value"_a, "name"_a.none() = nb::none(), "strict"_a = false,
-        "allow_downcast"_a.none() = nb::none(), nb::kw_only(), "borrow"_a = false,
-        "shape"_a.none() = nb::none(), "device"_a.none() = nb::none(),
+  m.def("shared", make_shared_variable, "value"_a.none(), "name"_a.none() = nb::none(),
+        "strict"_a = false, "allow_downcast"_a.none() = nb::none(), nb::kw_only(),
+        "borrow"_a = false, "shape"_a.none() = nb::none(), "device"_a.none() = nb::none(),
         "A shared variable of the dtype and the extents of a value.\n\n"
         "Parameters\n----------\nvalue : array or number\n    Copied lazily, or used itself with "
         "borrow=True.\nshape : sequence of int or None\n    Extents that stay; None is open.");

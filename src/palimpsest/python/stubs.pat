@@ -79,6 +79,9 @@ palimpsest\._core\.NamedLinop\.as_(scipy|pylops):
 palimpsest\._core\.NamedLinop\.as_sigpy:
     def as_sigpy(self, sizes: Mapping[str, int] | None = None) -> Any: ...
 
+# They only refuse, and type checkers do so without them.
+palimpsest\._core\.Tensor\.__(r?(add|sub|mul|truediv|floordiv|mod|divmod|pow|matmul|and|or|xor|lshift|rshift)|lt|le|gt|ge|neg|pos|abs|invert)__:
+
 # Names that end in an underscore are taken for private ones.
 palimpsest\._core\.Tensor\.__suffix__:
     def copy_(self, source: ArrayLike) -> Tensor: ...

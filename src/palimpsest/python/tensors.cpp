@@ -50,13 +50,21 @@ nb::object nested_list(const Tensor& t) {
   return list;
 }
 
-void fill(Tensor& t, nb::handle value) { t.copy_from(from_python<Tensor>(value)); }
+// An array, or numbers in the dtype of the tensor.
+Tensor source_for(const Tensor& t, nb::handle value) {
+  if (is_array(value)) return import_array(value);
+  const Value given = given_value(value);
+  return given.is_weak() ? converted_to(given, t.dtype(), "Tensor") : given.tensor();
+}
+
+void fill(Tensor& t, nb::handle value) { t.copy_from(source_for(t, value)); }
 
 void set_item(Self self, nb::handle key, nb::handle value) {
+  const Tensor source = source_for(self.value, value);
   // Views that are made of a handle write through it: it is to stay the only one on a dense copy.
   if (self.value.numel() > 0) self.value.raw_mutable_data();
   Tensor part = self.value.index_with(index_of(key));
-  fill(part, value);
+  part.copy_from(source);
 }
 
 // -- numbers and memory ----------------------------------------------------------------------
@@ -137,12 +145,14 @@ Tensor as_tensor(nb::handle object, std::optional<DType> dtype, nb::handle copy,
                  std::optional<Device> device, bool frozen) {
   const bool must_copy = copy.ptr() == Py_True;
   const bool may_copy = copy.ptr() != Py_False;
-  Tensor t = is_array(object) ? import_array(object, may_copy) : from_python<Tensor>(object);
+  const Value value =
+      is_array(object) ? Value(import_array(object, may_copy)) : given_value(object);
+  Tensor t = value.tensor();
   const bool converts = dtype && *dtype != t.dtype();
   if (!may_copy && (converts || !is_array(object))) {
     throw ValueError("[asarray] cannot be used in place: it would be converted.");
   }
-  if (converts) t = t.to(*dtype);
+  if (converts) t = converted_to(value, *dtype, "asarray");
   if (device) t = t.to(*device);
   if (must_copy) return t.clone();
   return frozen ? as_frozen(std::move(t)) : t;
@@ -152,8 +162,49 @@ Tensor full_tensor(const Extents& shape, nb::handle value, std::optional<DType> 
                    Device device) {
   const Tensor number = from_python<Tensor>(value);
   Tensor t = Tensor::empty(shape, dtype.value_or(number.dtype()), device);
-  t.copy_from(number);
+  fill(t, value);
   return t;
+}
+
+// -- operators: none, but those of a Variable or an operator on the other side -------------------
+
+nb::object refuse_arithmetic(nb::handle, nb::args others) {
+  for (nb::handle other : others) {
+    if (nb::isinstance<VariableObject>(other) || nb::isinstance<LinopObject>(other)) {
+      return nb::borrow(Py_NotImplemented);
+    }
+  }
+  throw TypeError("[Tensor] has no arithmetic: use np.asarray(t), or a Variable.");
+}
+
+// Elementwise functions of NumPy; its reductions and all other functions convert the tensor.
+nb::object universal(nb::handle, nb::handle ufunc, nb::handle method, nb::args inputs,
+                     nb::kwargs options) {
+  if (str_of(method) == "__call__" || options.contains("out")) {
+    return refuse_arithmetic(ufunc, inputs);
+  }
+  const nb::object as_array = nb::module_::import_("numpy").attr("asarray");
+  nb::list arrays;
+  for (nb::handle input : inputs) {
+    arrays.append(tensor_in(input) ? as_array(input) : nb::borrow(input));
+  }
+  return ufunc.attr(method)(*nb::tuple(arrays), **options);
+}
+
+void bind_refusals(nb::class_<TensorObject>& c) {
+  for (const char* name :
+       {"add",      "radd",      "sub",    "rsub",    "mul",    "rmul",    "truediv", "rtruediv",
+        "floordiv", "rfloordiv", "mod",    "rmod",    "divmod", "rdivmod", "pow",     "rpow",
+        "matmul",   "rmatmul",   "and",    "rand",    "or",     "ror",     "xor",     "rxor",
+        "lshift",   "rlshift",   "rshift", "rrshift", "lt",     "le",      "gt",      "ge",
+        "neg",      "pos",       "abs",    "invert"}) {
+    c.def(("__" + std::string(name) + "__").c_str(), refuse_arithmetic);
+  }
+  c.def(
+       "__eq__", [](nb::handle self, nb::handle other) { return self.is(other); },
+       nb::arg("other").none(), "The same object? Elements are compared by equal().")
+      .def("__hash__", [](nb::handle self) { return std::hash<const void*>{}(self.ptr()); })
+      .def("__array_ufunc__", universal);
 }
 
 void bind_facts(nb::class_<TensorObject>& c) {
@@ -195,7 +246,7 @@ void bind_views(nb::class_<TensorObject>& c) {
        "__getitem__",
        [](Self self, nb::handle key) { return self.value.index_with(index_of(key)); },
        nb::arg("key").none())
-      .def("__setitem__", set_item, nb::arg("key").none(), "value"_a)
+      .def("__setitem__", set_item, nb::arg("key").none(), "value"_a.none())
       .def("__iter__",
            [](ConstSelf self) {
              nb::list parts;
@@ -275,7 +326,7 @@ void bind_copies(nb::class_<TensorObject>& c) {
             fill(self.value, value);
             return self;
           },
-          "value"_a, nb::rv_policy::reference)
+          "value"_a.none(), nb::rv_policy::reference)
       .def(
           "zero_",
           [](Self self) -> Self {
@@ -289,7 +340,7 @@ void bind_copies(nb::class_<TensorObject>& c) {
             fill(self.value, value);
             return self;
           },
-          "source"_a, nb::rv_policy::reference);
+          "source"_a.none(), nb::rv_policy::reference);
 }
 
 void bind_sharing(nb::class_<TensorObject>& c) {
@@ -340,12 +391,13 @@ void bind_tensors(nb::module_& m) {
   bind_views(c);
   bind_copies(c);
   bind_sharing(c);
+  bind_refusals(c);
   at_end(forget_classes);
   m.def(
       "asarray",
       [](nb::handle x, std::optional<DType> dtype, nb::handle copy, std::optional<Device> device,
          bool frozen) { return as_tensor(x, dtype, copy, device, frozen); },
-      "x"_a, "dtype"_a.none() = nb::none(), nb::kw_only(), "copy"_a.none() = nb::none(),
+      "x"_a.none(), "dtype"_a.none() = nb::none(), nb::kw_only(), "copy"_a.none() = nb::none(),
       "device"_a.none() = nb::none(), "frozen"_a = false,
       "A tensor over the memory of x. `frozen` promises that the memory is not written any more, "
       "so\n"
@@ -363,7 +415,7 @@ void bind_tensors(nb::module_& m) {
   m.def(
       "ones", [](Extents s, DType d, Device v) { return Tensor::ones(s, d, v); }, "shape"_a,
       "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
-  m.def("full", full_tensor, "shape"_a, "value"_a, "dtype"_a.none() = nb::none(),
+  m.def("full", full_tensor, "shape"_a, "value"_a.none(), "dtype"_a.none() = nb::none(),
         "device"_a = "cpu");
   m.def(
       "arange", [](index_t n, DType d, Device v) { return Tensor::arange(n, d, v); }, "n"_a,

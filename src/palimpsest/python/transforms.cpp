@@ -106,7 +106,7 @@ void bind_fourier(nb::module_& m) {
       [](NamedLinop A, std::optional<NamedLinop> inner) {
         return export_array(
             released([&] { return toeplitz_kernel(A, inner.value_or(NamedLinop())); }),
-            Kind::numpy);
+            kind_returned(Kind::numpy));
       },
       "A"_a, "inner"_a.none() = nb::none());
   m.attr("NUFFT") = m.attr("Nufft");

@@ -23,7 +23,10 @@ class Arguments {
     if (n_named == 0) return;
     keywords_.reserve(n_named);
     for (const auto& [key, value] : nb::borrow<nb::dict>(named)) {
-      keywords_.push_back(kw(nb::cast<std::string>(key), argument_of(value, false, kind_)));
+      const std::string name = nb::cast<std::string>(key);
+      const auto at = std::find(self.names.begin(), self.names.end(), name) - self.names.begin();
+      const Use use = self.use_of(static_cast<std::size_t>(at));
+      keywords_.push_back(kw(name, argument_of(value, use, kind_)));
       list_.emplace_back(keywords_.back());
     }
   }
@@ -35,14 +38,14 @@ class Arguments {
     return PyTuple_GetItem(tuple.ptr(), static_cast<Py_ssize_t>(i));
   }
   void add(Self self, std::size_t i, nb::handle object) {
-    const bool is_lent = i < self.lent.size() && self.lent[i];
-    if (const Tensor* const tensor = is_lent ? nullptr : tensor_in(object)) {
+    const Use use = self.use_of(i);
+    if (const Tensor* const tensor = use == Use::lent ? nullptr : tensor_in(object)) {
       kind_ = merged(kind_, Kind::tensor);
       // A handle of its own: another thread may change that of the object meanwhile.
       list_.emplace_back(values_.emplace_back(*tensor).tensor());
       return;
     }
-    const Value& value = values_.emplace_back(argument_of(object, is_lent, kind_));
+    const Value& value = values_.emplace_back(argument_of(object, use, kind_));
     if (value.is_weak() || value.is_variable()) {
       list_.emplace_back(value);
     } else {
@@ -123,13 +126,24 @@ void call_into(Self self, nb::args positional, nb::kwargs named) {
   if (positional.size() == 0) throw TypeError("[call_into] expected arrays to write into, first.");
   const Arguments arguments(self, positional, named, 1);
   const nb::object out = positional[0];
-  if (!PyList_Check(out.ptr()) && !PyTuple_Check(out.ptr())) {
-    Tensor one = writable_array(out, "call_into");
-    return released([&] { self.f.call_into(std::span(&one, 1), arguments.list()); });
-  }
   std::vector<Tensor> outs;
-  for (nb::handle item : out) outs.push_back(writable_array(item, "call_into"));
-  released([&] { self.f.call_into(outs, arguments.list()); });
+  std::vector<Parameter> written;
+  const auto add = [&](nb::handle item) {
+    if (!nb::isinstance<ParameterObject>(item)) {
+      return void(outs.push_back(writable_array(item, "call_into")));
+    }
+    written.push_back(nb::cast<ParameterObject&>(item).parameter);
+    outs.push_back(written.back().borrowed());
+  };
+  if (PyList_Check(out.ptr()) || PyTuple_Check(out.ptr())) {
+    for (nb::handle item : out) add(item);
+  } else {
+    add(out);
+  }
+  released([&] {
+    self.f.call_into(outs, arguments.list());
+    for (Parameter& parameter : written) parameter.touch();
+  });
 }
 
 nb::object formed(Self self, nb::list results) {

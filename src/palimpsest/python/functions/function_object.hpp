@@ -15,11 +15,12 @@ struct FunctionObject {
   Form form = Form::list;
   std::vector<std::string> keys = {};   // of a dict
   std::vector<char> borrowed = {};      // per output
-  std::vector<char> lent = {};          // per input
+  std::vector<Use> uses = {};           // per input
   std::vector<std::string> names = {};  // of the inputs that a call may give
   Kind returns = Kind::none;
   std::vector<Variable> inputs = {}, outputs = {};  // as they were given
   bool is_pure = false;  // computes these outputs of these inputs, and lends nothing
+  Use use_of(std::size_t input) const { return input < uses.size() ? uses[input] : Use::read; }
   // Ops and callbacks of Python, which its graph refers to weakly.
   std::vector<nb::object> held = {};
 };

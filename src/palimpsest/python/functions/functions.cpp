@@ -43,10 +43,13 @@ std::vector<std::pair<Variable, Value>> pairs_of(nb::handle object, const char* 
   if (object.is_none()) return pairs;
   nb::object items =
       PyDict_Check(object.ptr()) ? nb::object(object.attr("items")()) : nb::borrow(object);
+  const auto refuse = [&](nb::handle got) {
+    throw TypeError("[function] " + std::string(what) + ": got " + class_name(got) +
+                    ", expected a dict or pairs.");
+  };
+  if (!PyDict_Check(object.ptr()) && !is_list(object)) refuse(object);
   for (nb::handle item : items) {
-    if (!PySequence_Check(item.ptr()) || nb::len(item) != 2) {
-      throw TypeError("[function] expected a dict or pairs as " + std::string(what) + ".");
-    }
+    if (!is_list(item) || nb::len(item) != 2) refuse(item);
     const nb::object key = item[0], value = item[1];
     if (!nb::isinstance<VariableObject>(key)) {
       throw TypeError("[function] got " + class_name(key) + " as a key of " + what +
@@ -119,7 +122,8 @@ void note_inputs(const std::vector<In>& inputs, FunctionObject& made) {
     if (implicit) continue;
     const bool is_mutable = o.is_mutable.value_or(o.update.defined() || o.borrow.value_or(false));
     // An input with a value of its own has a container: its argument is not lent.
-    made.lent.push_back(!o.value.defined() && (is_mutable || o.borrow.value_or(false)));
+    const bool is_lent = !o.value.defined() && (is_mutable || o.borrow.value_or(false));
+    made.uses.push_back(is_lent ? Use::lent : o.strict ? Use::read_in_place : Use::read);
     made.names.push_back(o.name.value_or(in.variable.name()));
   }
 }
@@ -134,7 +138,7 @@ bool is_pure(const std::vector<In>& inputs, const FunctionOptions& options,
   for (const auto& cell : made.f.shared_variables()) {
     if (cell->default_update().defined()) return false;
   }
-  return std::none_of(made.lent.begin(), made.lent.end(), [](char lent) { return lent; }) &&
+  return std::count(made.uses.begin(), made.uses.end(), Use::lent) == 0 &&
          std::none_of(made.borrowed.begin(), made.borrowed.end(), [](char lent) { return lent; });
 }
 
@@ -201,10 +205,10 @@ FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optiona
   return made;
 }
 
-InValue in_value(nb::handle value) {
+InValue in_value(nb::handle value, bool may_copy) {
   if (value.is_none()) return {};
   if (nb::isinstance<SharedObject>(value)) return nb::cast<SharedObject&>(value).shared.container();
-  return value_of(value);
+  return value_of(value, may_copy);
 }
 
 InObject make_in(nb::handle variable, const std::optional<std::string>& name, nb::handle value,
@@ -213,7 +217,7 @@ InObject make_in(nb::handle variable, const std::optional<std::string>& name, nb
                  bool autoname) {
   In in = input_of(variable);
   in.options = {.name = name,
-                .value = in_value(value),
+                .value = in_value(value, !strict),
                 .update = update.is_none() ? Value() : value_of(update),
                 .is_mutable = is_mutable,
                 .borrow = borrow,
@@ -283,18 +287,17 @@ nb::object reduced(Self self) {
       released([&] { return functions_to_bytes(std::span(&self.f, 1)); });
   const nb::bytes bytes(data.data(), data.size());
   const nb::object modules = nb::module_::import_("palimpsest.user_ops").attr("_modules_in")(bytes);
-  const auto flags_of = [](const std::vector<char>& flags) {
-    return std::vector<bool>(flags.begin(), flags.end());
-  };
-  return nb::make_tuple(
-      nb::module_::import_("palimpsest._pickles").attr("function_of_bytes"),
-      nb::make_tuple(bytes, modules, static_cast<int>(self.form), self.keys, self.names,
-                     flags_of(self.borrowed), flags_of(self.lent), static_cast<int>(self.returns)));
+  const std::vector<bool> borrowed(self.borrowed.begin(), self.borrowed.end());
+  std::vector<int> uses;  // of old: true where an argument is lent
+  for (const Use use : self.uses) uses.push_back(static_cast<int>(use));
+  return nb::make_tuple(nb::module_::import_("palimpsest._pickles").attr("function_of_bytes"),
+                        nb::make_tuple(bytes, modules, static_cast<int>(self.form), self.keys,
+                                       self.names, borrowed, uses, static_cast<int>(self.returns)));
 }
 
 FunctionObject function_of_bytes(const nb::bytes& bytes, int form, std::vector<std::string> keys,
                                  std::vector<std::string> names, std::vector<bool> borrowed,
-                                 std::vector<bool> lent, int returns) {
+                                 nb::list uses, int returns) {
   const auto* const data = static_cast<const std::byte*>(bytes.data());
   FunctionObject made;
   made.f = released([&] { return functions_from_bytes({data, bytes.size()}).at(0); });
@@ -302,7 +305,10 @@ FunctionObject function_of_bytes(const nb::bytes& bytes, int form, std::vector<s
   made.keys = std::move(keys);
   made.names = std::move(names);
   made.borrowed.assign(borrowed.begin(), borrowed.end());
-  made.lent.assign(lent.begin(), lent.end());
+  for (nb::handle use : uses) {
+    made.uses.push_back(use.ptr() == Py_True ? Use::lent
+                                             : static_cast<Use>(PyLong_AsLong(use.ptr())));
+  }
   made.returns = static_cast<Kind>(returns);
   return made;
 }
@@ -366,15 +372,15 @@ void bind_functions(nb::module_& m) {
           [](Self self, nb::handle key) {
             return value_in_kind(container_of_key(self, key), Kind::numpy, false, false);
           },
-          "key"_a)
+          "key"_a.none())
       .def(
           "__setitem__",
           [](Self self, nb::handle key, nb::handle value) {
             Container& cell = container_of_key(self, key);
-            const Value given = value_of(value);
+            const Value given = value_of(value, !cell.strict());
             released([&] { cell.set_value(given); });
           },
-          "key"_a, "value"_a)
+          "key"_a.none(), "value"_a.none())
       .def_prop_ro("name", [](Self self) { return self.f.name(); })
       .def_prop_ro("inputs", [](Self self) { return self.f.inputs(); })
       .def_prop_ro("n_outputs", [](Self self) { return self.f.output_count(); })

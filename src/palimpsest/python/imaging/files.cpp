@@ -18,7 +18,9 @@ PALIMPSEST_OPTIONS(PngOptions)
 
 namespace {
 
-ArrayObject array(Tensor&& made) { return export_array(std::move(made), Kind::numpy); }
+ArrayObject array(Tensor&& made) {
+  return export_array(std::move(made), kind_returned(Kind::numpy));
+}
 
 // A text or an object of pathlib.
 std::string path_of(nb::handle path) {

@@ -221,7 +221,7 @@ void bind_maps(nb::module_& m) {
       "ring_coil_maps",
       [](index_t n_coils, index_t ny, index_t nx, double radius) -> ArrayObject {
         return export_array(released([&] { return ring_coil_maps(n_coils, ny, nx, radius); }),
-                            Kind::numpy);
+                            kind_returned(Kind::numpy));
       },
       "n_coils"_a, "ny"_a, "nx"_a, "radius"_a = 1.5);
 }

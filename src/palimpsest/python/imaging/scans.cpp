@@ -60,7 +60,9 @@ PALIMPSEST_ARGUMENT(DensityMethod)
 namespace palimpsest::python {
 namespace {
 
-ArrayObject array(Tensor&& made) { return export_array(std::move(made), Kind::numpy); }
+ArrayObject array(Tensor&& made) {
+  return export_array(std::move(made), kind_returned(Kind::numpy));
+}
 
 void bind_patterns(nb::module_& m) {
   def_with_options<PatternOptions>(

@@ -53,28 +53,28 @@ void bind_class(nb::module_& m) {
       .def(
           "prox",
           [](Self self, ArrayGiven v, double t) {
-            const Tensor given = from_python<Tensor>(v);
+            const Tensor given = data_of(v);
             return array_like(v, released([&] { return self.value.prox(given, t); }));
           },
           "v"_a, "t"_a = 1.0, "argmin over x of t g(x) + |x - v|^2 / 2.")
       .def(
           "conjugate_prox",
           [](Self self, ArrayGiven u, double s) {
-            const Tensor given = from_python<Tensor>(u);
+            const Tensor given = data_of(u);
             return array_like(u, released([&] { return self.value.conjugate_prox(given, s); }));
           },
           "u"_a, "s"_a = 1.0)
       .def(
           "value",
           [](Self self, ArrayGiven x) {
-            const Tensor given = from_python<Tensor>(x);
+            const Tensor given = data_of(x);
             return released([&] { return self.value.value(given); });
           },
           "x"_a)
       .def(
           "__call__",
           [](Self self, ArrayGiven x) {
-            const Tensor given = from_python<Tensor>(x);
+            const Tensor given = data_of(x);
             return released([&] { return self.value.value(given); });
           },
           "x"_a, "g(x).")

@@ -46,7 +46,7 @@ ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
   const Kind kind = is_array(b) ? kind_of(b) : Kind::numpy;
   SolveInterrupt interrupt;
   if (kind != Kind::xarray) {
-    const Tensor data = from_python<Tensor>(b);
+    const Tensor data = data_for(A, b);
     ResultObject made{released([&] { return solve(data); }), kind_returned(kind)};
     interrupt.raise_with(made);
     return made;
@@ -152,14 +152,14 @@ void bind_spectrum(nb::module_& m) {
       +[](const SvdOptions& options, NamedLinop A, index_t k) {
         SvdResult r = released([&] { return svd(A, k, options); });
         expect_finite(r.status, "svd", A);
-        return nb::make_tuple(export_array(std::move(r.U), Kind::numpy),
-                              export_array(std::move(r.S), Kind::numpy),
-                              export_array(std::move(r.Vh), Kind::numpy));
+        return nb::make_tuple(export_array(std::move(r.U), kind_returned(Kind::numpy)),
+                              export_array(std::move(r.S), kind_returned(Kind::numpy)),
+                              export_array(std::move(r.Vh), kind_returned(Kind::numpy)));
       });
   def_with_options<PowerOptions>(
       m, "power_method", "tuple[float | NDArray[Any], Array]", {"A", "v0"},
       +[](const PowerOptions& options, NamedLinop A, ArrayGiven v0) {
-        const Tensor start = from_python<Tensor>(v0);
+        const Tensor start = data_for(A, v0);
         PowerResult r = released([&] { return power_method(A, start, options); });
         expect_finite(r.status, "power_method", A);
         const nb::object found = options.batch.empty()
@@ -173,7 +173,8 @@ void bind_spectrum(nb::module_& m) {
         const TensorType type = from_python<TensorType>(x);
         LanczosResult found = released([&] { return lanczos(A, type, options); });
         if (!options.vectors) return nb::cast(found.values);
-        return nb::make_tuple(found.values, export_array(std::move(found.vectors), Kind::numpy));
+        return nb::make_tuple(found.values,
+                              export_array(std::move(found.vectors), kind_returned(Kind::numpy)));
       });
   m.def(
       "operator_norm2",
