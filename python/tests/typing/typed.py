@@ -36,6 +36,7 @@ ps.espirit(array, kernel="six")  # E: Argument "kernel" .* expected "int"
 wrong: int = result.residual  # E: "SolveResult" has no attribute "residual"
 text: str = result.iterations  # E: Incompatible types in assignment
 A @ "x"  # E: No overload variant
+tensor + 1  # E: Unsupported operand types
 ps.nothing  # E: Module has no attribute "nothing"
 try:
     pass

@@ -82,6 +82,9 @@ palimpsest\._core\.NamedLinop\.as_sigpy:
 # They only refuse, and type checkers do so without them.
 palimpsest\._core\.Tensor\.__(r?(add|sub|mul|truediv|floordiv|mod|divmod|pow|matmul|and|or|xor|lshift|rshift)|lt|le|gt|ge|neg|pos|abs|invert)__:
 
+palimpsest\._core\.(Variable|Parameter)\.__array_function__:
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
+
 # Names that end in an underscore are taken for private ones.
 palimpsest\._core\.Tensor\.__suffix__:
     def copy_(self, source: ArrayLike) -> Tensor: ...
