@@ -640,3 +640,33 @@ def test_notes_that_are_no_list_are_left_alone():
     with pytest.raises(LookupError) as caught:
         ps.function([x], Fails(1.0)(x))([1.0])
     assert caught.value.__notes__ == "a text"
+
+
+def _op_with(**methods):
+    return type("Given", (Scale,), methods)(1.0)
+
+
+@pytest.mark.parametrize("shapes", [lambda s: [], lambda s: s * 2, lambda s: None, lambda s: [(3, 3)], lambda s: [(-1,)],
+                                    lambda s: [(None,)], lambda s: [("a",)]])
+def test_shapes_that_do_not_fit_the_outputs_are_refused(shapes):
+    op = _op_with(infer_shapes=lambda self, node, given: shapes(given))
+    x = ps.dvector("x")
+    f = ps.function([x], op(x))
+    with pytest.raises(ps.OpError, match=r"Given\] infer_shapes"):
+        f(np.ones(3))
+
+
+@pytest.mark.parametrize("given, error, text", [
+    ([], TypeError, "got a list of 0, expected a list of 1"),
+    (None, TypeError, "got NoneType, expected a list of 1"),
+    ([np.ones((2, 2))], ps.ShapeError, r"for input 0: got float64 \(2, 2\), expected float64"),
+    ([np.ones(3) * 1j], ps.DTypeError, "for input 0: got complex128"),
+])
+def test_derivatives_that_do_not_fit_are_refused(given, error, text):
+    x = ps.dvector("x")
+    op = _op_with(pullback=lambda self, node, cotangents: given)
+    with pytest.raises(error, match=r"Given\] pullback.*" + text):
+        ps.grad(ps.ops.sum(op(x)), x)
+    op = _op_with(pushforward=lambda self, node, tangents: given)
+    with pytest.raises(error, match=r"Given\] pushforward.*" + text.replace("input", "output")):
+        ps.pushforward([op(x)], [x], [x])

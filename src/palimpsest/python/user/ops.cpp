@@ -100,10 +100,41 @@ struct HandedOver {
 };
 constinit thread_local HandedOver handed_over[kMostViews];
 
-std::vector<Variable> variables_of(nb::handle list) {
+// True if a value of extents `got` may have the extents `expected`. Both may leave some open.
+bool fit(const Extents& got, const Extents& expected) {
+  return std::equal(got.begin(), got.end(), expected.begin(), expected.end(),
+                    [](index_t a, index_t b) { return a == b || a == kUnknown || b == kUnknown; });
+}
+
+// The list that a method of an op has returned: one entry for each of `expected`.
+void check_returned(const std::string& method, nb::handle list, std::size_t expected) {
+  if (!is_list(list)) {
+    throw TypeError(method + ": got " + class_name(list) + ", expected a list of " +
+                    std::to_string(expected) + ".");
+  }
+  if (nb::len(list) != expected) {
+    throw TypeError(method + ": got a list of " + std::to_string(nb::len(list)) +
+                    ", expected a list of " + std::to_string(expected) + ".");
+  }
+}
+
+// The derivatives for the variables of one side of an application, each called a `role`. None is
+// zero.
+std::vector<Variable> derivatives_of(const std::string& method, nb::handle list,
+                                     std::span<const Variable> of, const char* role) {
+  check_returned(method, list, of.size());
   std::vector<Variable> result;
   for (nb::handle item : list) {
+    const std::size_t i = result.size();
     result.push_back(item.is_none() ? Variable() : from_python<Variable>(item));
+    if (!result[i].defined()) continue;
+    const TensorType &got = result[i].type(), &expected = of[i].type();
+    const auto text = [&] {
+      return method + " for " + role + " " + std::to_string(i) + ": got " + got.str() +
+             ", expected " + expected.str() + ".";
+    };
+    if (!fit(got.shape, expected.shape)) throw ShapeError(text());
+    if (is_complex(got.dtype) && !is_complex(expected.dtype)) throw DTypeError(text());
   }
   return result;
 }
@@ -212,9 +243,7 @@ class UserOp final : public Op {
     nb::list shapes;
     for (const Extents& extents : inputs) shapes.append(to_python(extents));
     const nb::object given = object().attr("infer_shapes")(nb::cast(node), shapes);
-    std::vector<Extents> result;
-    for (nb::handle shape : given) result.push_back(from_python<Extents>(shape));
-    return result;
+    return checked_shapes(node, given);
   }
 
   void run(RunContext& context) const override {
@@ -237,17 +266,41 @@ class UserOp final : public Op {
                                  std::span<const Variable> cotangents) const override {
     const Locked locked;
     if (!nb::hasattr(object(), "pullback")) return Op::pullback(node, cotangents);
-    return variables_of(object().attr("pullback")(nb::cast(node), objects_of(cotangents)));
+    const nb::object given = object().attr("pullback")(nb::cast(node), objects_of(cotangents));
+    return derivatives_of("[" + name_ + "] pullback", given, node.inputs(), "input");
   }
 
   std::vector<Variable> pushforward(const Apply& node,
                                     std::span<const Variable> tangents) const override {
     const Locked locked;
     if (!nb::hasattr(object(), "pushforward")) return {};
-    return variables_of(object().attr("pushforward")(nb::cast(node), objects_of(tangents)));
+    const nb::object given = object().attr("pushforward")(nb::cast(node), objects_of(tangents));
+    return derivatives_of("[" + name_ + "] pushforward", given, node.outputs(), "output");
   }
 
  private:
+  // Memory is allocated by these.
+  std::vector<Extents> checked_shapes(const Apply& node, nb::handle given) const {
+    const std::vector<Variable> outputs = node.outputs();
+    std::vector<Extents> result;
+    try {
+      check_returned("shapes", given, outputs.size());
+      for (nb::handle shape : given) result.push_back(from_python<Extents>(shape));
+    } catch (const Error& error) {
+      throw OpError("[" + name_ + "] infer_shapes: " + error.what());
+    }
+    for (std::size_t j = 0; j < result.size(); ++j) {
+      const bool is_open = std::any_of(result[j].begin(), result[j].end(),
+                                       [](index_t extent) { return extent < 0; });
+      if (is_open || !fit(result[j], outputs[j].type().shape)) {
+        throw OpError("[" + name_ + "] infer_shapes, output " + std::to_string(j) +
+                      ": got extents " + to_string(result[j]) + ", expected those of a " +
+                      outputs[j].type().str() + ".");
+      }
+    }
+    return result;
+  }
+
   std::vector<int> destroyed_positions() const {
     std::vector<int> list;
     for (const auto& [output, inputs] : destroys_)
