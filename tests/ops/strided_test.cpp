@@ -53,6 +53,13 @@ TEST(Strided, OfAnArrayThatIsNotDenseCountsItsElements) {
             (std::vector<std::complex<double>>{{0, 2}, {4, 6}}));
 }
 
+TEST(Strided, RefusesExtentsAndStridesThatFitNoArray) {
+  const Variable v = make_input({DType::float64, {6}, {}});
+  EXPECT_THROW(ops::as_strided(v, {-1}, {3}, 0), ShapeError);
+  EXPECT_THROW(ops::as_strided(v, {2, -3}, {1, 1}, 0), ShapeError);
+  EXPECT_THROW(ops::as_strided(v, {2}, {1, 1}, 0), ShapeError);
+}
+
 TEST(Strided, ReadsBytesAsAnotherKindOfNumber) {
   const Tensor z = Tensor::from<std::complex<float>>({{1, 2}, {3, 4}, {5, 6}});
   const Variable v = input_like(z);

@@ -164,3 +164,9 @@ def test_gradients():
     assert ps.is_linear(x * 2.0, x) == "complex" and ps.is_linear(x * x, x) == "no"
     with pytest.raises(ps.DisconnectedError):
         ps.grad(y, z)
+
+
+@pytest.mark.parametrize("extents, strides", [(-1, 3), ([2, -3], [1, 1]), ([2], [1, 1])])
+def test_strided_views_of_no_array_are_refused(extents, strides):
+    with pytest.raises(ps.ShapeError, match="as_strided"):
+        pt.as_strided(np.array(1.0), extents, strides)

@@ -199,6 +199,10 @@ Variable as_strided(const Variable& x, Extents extents, Strides strides, index_t
     throw ShapeError("[as_strided] got " + std::to_string(extents.size()) + " extents and " +
                      std::to_string(strides.size()) + " strides, expected as many");
   }
+  if (std::any_of(extents.begin(), extents.end(), [](index_t extent) { return extent < 0; })) {
+    throw ShapeError("[as_strided] got extents " + to_string(extents) +
+                     ", expected extents from 0 on");
+  }
   const Variable flat = x.rank() == 1 ? x : ravel(x);
   return std::make_shared<Strided>(dtype.value_or(x.dtype()), std::move(extents),
                                    std::move(strides), offset)
