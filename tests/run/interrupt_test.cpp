@@ -82,6 +82,20 @@ TEST(Interrupt, BetweenTheStepsOfALoop) {
   EXPECT_LT(checks_left.load(), 1);
 }
 
+TEST(Interrupt, BetweenTheStepsOfALoopThatWorksInPlace) {
+  const Variable x = dvector("x");
+  const ops::LoopResult loop =
+      ops::loop([](const std::vector<Variable>& v) { return std::vector<Variable>{v[0] * 2.0}; },
+                {.states = {x}, .n_steps = 1000});
+  const Function f = function({x}, loop.last(0));
+  const InterruptAfter interrupt(500);
+  EXPECT_THROW(
+      try { f(Tensor::zeros({2})); } catch (const OpError& error) {
+        std::rethrow_if_nested(error);
+      },
+      Stopped);
+}
+
 TEST(Interrupt, NotWhileANewValueIsWrittenInPlaceOfTheOldOne) {
   const SharedVariable s = shared(Tensor::ones({2, 2}));
   const ops::LoopResult loop =

@@ -30,6 +30,21 @@ def test_ctrl_c_in_a_long_call():
     assert not s.get_value().any() and s.version == 0
 
 
+def test_ctrl_c_in_a_loop_whose_steps_work_in_place():
+    x = ps.dscalar("x")
+    f = ps.function([x], pt.loop(lambda q: [q * 1.0000001], states=[x], n_steps=10**8).last(0))
+    times = []
+
+    def send():
+        times.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.3, send).start()
+    with pytest.raises(KeyboardInterrupt):
+        f(1.0)
+    assert time.monotonic() - times[0] < 5  # at once, on an idle machine
+
+
 def test_messages_of_the_library_go_to_logging(caplog):
     with caplog.at_level(logging.WARNING, "palimpsest"):
         A = ps.ToDevice("cpu:0", "cpu:1", "N")

@@ -135,7 +135,8 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
   };
   for (const PlannedStep& planned : plan.steps) {
     Step step{&planned.node.op(), {}, {}, {}, planned.guard};
-    step.writes_user_memory = writes_user_memory(plan, planned);
+    // Arguments of the body of a loop are memory of the loop.
+    step.writes_user_memory = arena == Arena::own && writes_user_memory(plan, planned);
     if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, device);
     for (int slot : planned.inputs) {
       const Layout& layout = plan.slots[at(slot)].layout;
@@ -420,6 +421,8 @@ void Frame::run_lanes(double* seconds) const {
   Failure failure;
   std::exception_ptr interrupt;
   bool is_last_part = false;
+  const bool has_last_part = std::any_of(steps_.begin(), steps_.end(),
+                                         [](const Step& step) { return step.writes_user_memory; });
   const auto may_start = [&](const Step& step) {
     if (!has_interrupt_check()) return true;
     const std::lock_guard guard(mutex);
@@ -438,7 +441,8 @@ void Frame::run_lanes(double* seconds) const {
     const int rank = ranks_[i];
     if (rank >= failed_rank.load() || !may_start(steps_[i])) return;
     const ConfigScope scope(config);
-    const UninterruptedScope whole_step;  // another lane may be in its last part
+    std::optional<UninterruptedScope> whole_step;
+    if (has_last_part) whole_step.emplace();  // another lane may be in it
     try {
       run_step(i, seconds);
     } catch (...) {
