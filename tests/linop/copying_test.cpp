@@ -13,6 +13,7 @@
 #include "palimpsest/linop/containers/blocks.hpp"
 #include "palimpsest/linop/containers/concat.hpp"
 #include "palimpsest/linop/containers/stack.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/operators/simple.hpp"
 #include "palimpsest/linop/transforms/convolution.hpp"
@@ -523,6 +524,30 @@ TEST(LinopMap, KeepsTheTopologyAcrossOperators) {
   add(more, lent.narrow(0, 1, 2));
   more.lazy_copy();
   EXPECT_TRUE(same_storage(map(more, H).attr("t").as_tensor(), map(more, lent.narrow(0, 1, 2))));
+}
+
+TEST(DeepCopies, OnGivenVariablesShareThem) {
+  const NamedLinop A = Dense(Tensor::ones({2, 2}), "MN,N->M");
+  const auto variables = variables_of(A);
+  ASSERT_EQ(variables.size(), 1U);
+  const auto other = std::make_shared<Container>(variables[0]->type(), Tensor::full({2, 2}, 3.0));
+  using Containers = std::vector<std::shared_ptr<Container>>;
+  const Containers given{other};
+  const NamedLinop B = deepcopy(A, given), C = deepcopy(A.H(), given);
+  EXPECT_EQ(B.param("weight").variable().container_ptr(), other);
+  EXPECT_TRUE(B.param("weight").is(C.param("weight")));
+  EXPECT_TRUE(equal(B(Tensor::ones({2})), Tensor::full({2}, 6.0)));
+  EXPECT_THROW(deepcopy(A, Containers{}), ValueError);
+  const auto wrong =
+      std::make_shared<Container>(TensorType{DType::float64, {3}, {}}, Tensor::ones({3}));
+  EXPECT_THROW(deepcopy(A, Containers{wrong}), TypeError);
+  // The same for bytes without values.
+  Containers left_out;
+  const std::vector<std::byte> bytes = to_bytes(A, left_out);
+  EXPECT_EQ(left_out, variables);
+  const NamedLinop D = from_bytes(bytes, given);
+  EXPECT_EQ(D.param("weight").variable().container_ptr(), other);
+  EXPECT_THROW(from_bytes(bytes), FormatError);
 }
 
 TEST(LinopMap, SaysWhatIsWrong) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of an archive of functions:
 //
-//     {"containers": [{"name", "type", "strict", "allow_downcast", "tensor"}],
+//     {"containers": [{"name", "type", "strict", "allow_downcast", "tensor"} or {"given"}],
 //      "functions": [{"name", "allow_gc", "profile", "config", "graph", "arguments", "implicit",
 //                     "containers", "n_container_inputs", "outputs", "is_single", "updated",
 //                     "mode", "trust_input", "budget"}]}
@@ -80,13 +80,20 @@ class FunctionWriter {
   explicit FunctionWriter(std::span<const Function> functions)
       : functions_(functions), cells_(functions) {}
 
-  // Calls finish(archive, content) while the containers are held.
+  // Calls finish(archive, content) while the containers are held. Appends the containers to
+  // `left_out` instead of writing them, unless that is null.
   template <class Finish>
-  auto write(Finish finish) {
+  auto write(Finish finish, Cells* left_out = nullptr) {
     ops::register_library_ops();
     Json content = {{"containers", Json::array()}, {"functions", Json::array()}};
     for (const auto& cell : cells_.cells()) {
-      content["containers"].push_back(written_cell(*cell, archive_));
+      if (left_out) {
+        Json given = {{"given", left_out->size()}};
+        content["containers"].push_back(std::move(given));
+        left_out->push_back(cell);
+      } else {
+        content["containers"].push_back(written_cell(*cell, archive_));
+      }
     }
     for (const Function& f : functions_) content["functions"].push_back(written_function(f));
     return finish(archive_, io_detail::text_of_json(content));
@@ -173,8 +180,10 @@ void check_kind(const Archive& archive, std::string_view file, std::string_view 
 
 class FunctionReader {
  public:
-  FunctionReader(const Archive& archive, std::string_view file)
+  FunctionReader(const Archive& archive, std::string_view file,
+                 std::span<const std::shared_ptr<Container>> given = {})
       : archive_(archive),
+        given_(given),
         file_(file),
         content_(io_detail::parse_json(archive.content())),
         root_(content_, file_, "the content") {}
@@ -184,7 +193,9 @@ class FunctionReader {
     ops::register_library_ops();
     const CheckedJson cells = root_.at("containers"), functions = root_.at("functions");
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      cells_.push_back(cell_of(cells.element(c, "container"), archive_));
+      const CheckedJson cell = cells.element(c, "container");
+      cells_.push_back(cell.has("given") ? given_[cell.at("given").index(given_.size())]
+                                         : cell_of(cell, archive_));
     }
     std::vector<Function> result;
     for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -324,6 +335,7 @@ class FunctionReader {
   }
 
   const Archive& archive_;
+  std::span<const std::shared_ptr<Container>> given_;
   std::string file_;
   Json content_;
   CheckedJson root_;
@@ -353,6 +365,21 @@ std::vector<Function> load_functions(const std::string& path, const ArchiveOptio
 std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes) {
   const Archive archive = Archive::from_bytes(bytes, {}, "functions");
   return FunctionReader(archive, "functions").read();
+}
+
+std::vector<std::byte> functions_to_bytes(std::span<const Function> functions,
+                                          std::vector<std::shared_ptr<Container>>& left_out) {
+  return FunctionWriter(functions).write(
+      [](const ArchiveWriter& archive, const std::string& content) {
+        return archive.to_bytes(content);
+      },
+      &left_out);
+}
+
+std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes,
+                                           std::span<const std::shared_ptr<Container>> given) {
+  const Archive archive = Archive::from_bytes(bytes, {}, "functions");
+  return FunctionReader(archive, "functions", given).read();
 }
 
 void save_shared(const std::string& path, std::span<const SharedVariable> variables) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ std::vector<Function> load_functions(const std::string& path, const ArchiveOptio
 
 std::vector<std::byte> functions_to_bytes(std::span<const Function> functions);
 std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes);
+/// The same without the values of shared variables. Appends their containers to `left_out`.
+std::vector<std::byte> functions_to_bytes(std::span<const Function> functions,
+                                          std::vector<std::shared_ptr<Container>>& left_out);
+/// `given`: for the containers that functions_to_bytes() left out, in their order.
+std::vector<Function> functions_from_bytes(std::span<const std::byte> bytes,
+                                           std::span<const std::shared_ptr<Container>> given);
 
 /// Copies with containers of their own, which share the data lazily with the originals: functions
 /// on one container are on one container again.

@@ -47,6 +47,35 @@ NamedLinop NamedLinop::deepcopy(Copy when) const {
   return tree.mapped(memory, *this);
 }
 
+std::vector<std::shared_ptr<Container>> variables_of(const NamedLinop& A) {
+  A.type();
+  TreeMap tree;
+  tree.collect(A);
+  return tree.variables();
+}
+
+NamedLinop deepcopy(const NamedLinop& A, std::span<const std::shared_ptr<Container>> variables) {
+  A.type();
+  TreeMap tree;
+  MemoryMap memory;
+  tree.collect(A);
+  const std::vector<std::shared_ptr<Container>> originals = tree.variables();
+  if (variables.size() != originals.size()) {
+    throw ValueError("[deepcopy] operator " + A.name() + ": got " +
+                     std::to_string(variables.size()) + " variables, expected " +
+                     std::to_string(originals.size()));
+  }
+  for (std::size_t i = 0; i < originals.size(); ++i) {
+    tree.give(*originals[i], SharedVariable(originals[i]->type(), variables[i]));
+  }
+  {
+    const HeldContainers held(tree.containers(), "deepcopy");
+    tree.read(memory);
+    memory.lazy_copy();
+  }
+  return tree.mapped(memory, A);
+}
+
 NamedLinop NamedLinop::to(Device device) const& {
   data();
   TreeMap tree({.caches = true, .moves = true, .device = device});

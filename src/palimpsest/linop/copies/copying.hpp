@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
@@ -18,6 +20,13 @@ void add(MemoryMap& map, const NamedLinop& A);
 /// also in another operator that is mapped through the same map.
 /// Errors   ValueError "not registered"; nothing is copied yet
 NamedLinop map(const MemoryMap& map, const NamedLinop& A);
+
+/// The containers of the variables that an operator reads, each once; not of derived ones.
+std::vector<std::shared_ptr<Container>> variables_of(const NamedLinop& A);
+/// A deep copy with given variables in place of variables_of(A), in their order. So objects that
+/// are copied one after the other share what the originals share.
+/// Errors   ValueError: another number of them; TypeError: one of another type
+NamedLinop deepcopy(const NamedLinop& A, std::span<const std::shared_ptr<Container>> variables);
 
 /// Memory of the data of an operator, by device and kind.
 struct MemoryReport {

@@ -18,8 +18,10 @@ constexpr std::size_t kMaxNodes = 1'000'000;
 
 class OperatorReader {
  public:
-  OperatorReader(const Archive& archive, std::string_view file)
+  OperatorReader(const Archive& archive, std::string_view file,
+                 std::span<const std::shared_ptr<Container>> given)
       : archive_(archive),
+        given_(given),
         content_(io_detail::parse_json(archive.content())),
         root_(content_, file, "the content") {}
 
@@ -41,9 +43,14 @@ class OperatorReader {
 
  private:
   Parameter variable_of(const CheckedJson& json) const {
-    const Tensor& value = archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
     const bool is_trainable = json.at("trainable").flag();
     try {
+      if (json.has("given")) {
+        const auto& container = given_[json.at("given").index(given_.size())];
+        return Parameter(SharedVariable(container->type(), container)).as_trainable(is_trainable);
+      }
+      const Tensor& value =
+          archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
       return Parameter(shared(value, {.name = json.has("name") ? json.at("name").text() : "",
                                       .borrow = true,
                                       .strict = true,
@@ -180,6 +187,7 @@ class OperatorReader {
   }
 
   const Archive& archive_;
+  std::span<const std::shared_ptr<Container>> given_;
   Json content_;
   CheckedJson root_;
   std::vector<Parameter> variables_;
@@ -187,10 +195,11 @@ class OperatorReader {
   manifest::TreeSize sizes_;
 };
 
-NamedLinop read_operator(const Archive& archive, std::string_view file) {
+NamedLinop read_operator(const Archive& archive, std::string_view file,
+                         std::span<const std::shared_ptr<Container>> given = {}) {
   // Derived values are computed on first use.
   const DeferredDerivations deferred;
-  return OperatorReader(archive, file).read(file);
+  return OperatorReader(archive, file, given).read(file);
 }
 
 }  // namespace
@@ -201,6 +210,11 @@ NamedLinop load(const std::string& path, const ArchiveOptions& options) {
 
 NamedLinop from_bytes(std::span<const std::byte> bytes, const ArchiveOptions& options) {
   return read_operator(Archive::from_bytes(bytes, options, "operator"), "operator");
+}
+
+NamedLinop from_bytes(std::span<const std::byte> bytes,
+                      std::span<const std::shared_ptr<Container>> given) {
+  return read_operator(Archive::from_bytes(bytes, {}, "operator"), "operator", given);
 }
 
 }  // namespace palimpsest

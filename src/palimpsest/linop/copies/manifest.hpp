@@ -11,11 +11,12 @@
 //     {"root", "nodes": [{"type", "version", "adjoint", "self_adjoint", "name", "ishape", "oshape",
 //      "shapes": [[name, value]], "sizes": [[dim, n]], "params": [[name, {"variable", "view"}]],
 //      "attributes": [[name, value]], "children": [number]}],
-//      "variables": [{"tensor", "trainable", "name"}]}
+//      "variables": [{"tensor" or "given", "trainable", "name"}]}
 //
 // Children come before their parents. An absent parameter or attribute is null; so is the view of a
 // parameter that is a whole variable. Attributes that are flags, whole numbers or lists are those
-// of JSON; others are objects with one key that names their kind.
+// of JSON; others are objects with one key that names their kind. A variable without a tensor is
+// one of those that the reader is given; "given" is its number.
 namespace palimpsest::manifest {
 
 using io_detail::CheckedJson;

@@ -26,8 +26,15 @@ void check_can_be_saved(const NamedLinop& A) {
   }
 }
 
+using Originals = std::unordered_map<const Container*, std::shared_ptr<Container>>;
+
 class OperatorWriter {
  public:
+  OperatorWriter() = default;
+  // Does not write the values of variables with an original, but appends that to `left_out`.
+  OperatorWriter(Originals originals, std::vector<std::shared_ptr<Container>>& left_out)
+      : originals_(std::move(originals)), left_out_(&left_out) {}
+
   // `nodes` have variables of their own, over no more than they use.
   Json write(const std::vector<NamedLinop>& nodes, const NamedLinop& root) {
     Json all = Json::array();
@@ -80,8 +87,14 @@ class OperatorWriter {
     const Container* container = p.variable().container_ptr().get();
     const auto [at, is_new] = variable_numbers_.try_emplace(container, variables_.size());
     if (is_new) {
-      Json json = {{"tensor", archive_.add(p.variable().get_value({.borrow = true}))},
-                   {"trainable", p.is_trainable()}};
+      Json json = {{"trainable", p.is_trainable()}};
+      const auto original = originals_.find(container);
+      if (original != originals_.end()) {
+        json["given"] = left_out_->size();
+        left_out_->push_back(original->second);
+      } else {
+        json["tensor"] = archive_.add(p.variable().get_value({.borrow = true}));
+      }
       if (!p.variable().name().empty()) json["name"] = p.variable().name();
       variables_.push_back(std::move(json));
     } else if (p.is_trainable()) {
@@ -95,11 +108,15 @@ class OperatorWriter {
   std::unordered_map<const LinopNode*, std::size_t> numbers_;
   std::unordered_map<const Container*, std::size_t> variable_numbers_;
   manifest::TreeSize sizes_;
+  Originals originals_;
+  std::vector<std::shared_ptr<Container>>* left_out_ = nullptr;
 };
 
-// Calls finish(archive, content) with the operator as it is now.
+// Calls finish(archive, content) with the operator as it is now. `left_out` is null to write all
+// values.
 template <class Finish>
-auto write(const NamedLinop& original, Finish finish) {
+auto write(const NamedLinop& original, std::vector<std::shared_ptr<Container>>* left_out,
+           Finish finish) {
   original.type();
   const NamedLinop A = original.to(Device{});
   TreeMap tree;
@@ -123,7 +140,8 @@ auto write(const NamedLinop& original, Finish finish) {
   }
   TreeMap copies;
   copies.collect(tree.mapped(memory, A));
-  OperatorWriter writer;
+  OperatorWriter writer =
+      left_out ? OperatorWriter(tree.whole_copies(), *left_out) : OperatorWriter();
   const Json content = writer.write(copies.nodes(), copies.nodes().back());
   std::string text;
   try {
@@ -137,13 +155,20 @@ auto write(const NamedLinop& original, Finish finish) {
 }  // namespace
 
 void save(const NamedLinop& A, const std::string& path) {
-  write(A, [&](const ArchiveWriter& archive, const std::string& content) {
+  write(A, nullptr, [&](const ArchiveWriter& archive, const std::string& content) {
     archive.save(path, content);
   });
 }
 
 std::vector<std::byte> to_bytes(const NamedLinop& A) {
-  return write(A, [](const ArchiveWriter& archive, const std::string& content) {
+  return write(A, nullptr, [](const ArchiveWriter& archive, const std::string& content) {
+    return archive.to_bytes(content);
+  });
+}
+
+std::vector<std::byte> to_bytes(const NamedLinop& A,
+                                std::vector<std::shared_ptr<Container>>& left_out) {
+  return write(A, &left_out, [](const ArchiveWriter& archive, const std::string& content) {
     return archive.to_bytes(content);
   });
 }

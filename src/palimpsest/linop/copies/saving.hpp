@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ void save(const NamedLinop& A, const std::string& path);
 /// The same bytes as save() for the same operator.
 std::vector<std::byte> to_bytes(const NamedLinop& A);
 
+/// The same without the values of variables that the operator uses whole. Appends their containers
+/// to `left_out`.
+std::vector<std::byte> to_bytes(const NamedLinop& A,
+                                std::vector<std::shared_ptr<Container>>& left_out);
+
 /// The operator of a file: new nodes and variables with the same sharing. Mapped, which is the
 /// default, its storages are pages of the file until they are written, so that it takes no memory
 /// and several processes share one copy; the file itself is never changed. Types of users must be
@@ -30,5 +36,8 @@ std::vector<std::byte> to_bytes(const NamedLinop& A);
 /// Errors   FormatError: a fault of the file, and "unknown type", "newer"; IoError
 NamedLinop load(const std::string& path, const ArchiveOptions& options = {});
 NamedLinop from_bytes(std::span<const std::byte> bytes, const ArchiveOptions& options = {});
+/// `given`: for the variables that to_bytes() left out, in their order.
+NamedLinop from_bytes(std::span<const std::byte> bytes,
+                      std::span<const std::shared_ptr<Container>> given);
 
 }  // namespace palimpsest

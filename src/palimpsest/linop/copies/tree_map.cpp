@@ -200,10 +200,30 @@ std::vector<TreeMap::Source> TreeMap::sources_of(const Variable& expression) {
 }
 
 std::vector<std::shared_ptr<Container>> TreeMap::containers() const {
-  std::vector<std::shared_ptr<Container>> result;
-  for (const Container* c : cell_order_) result.push_back(cells_.at(c).container);
+  std::vector<std::shared_ptr<Container>> result = variables();
   for (const Container* c : derived_order_) {
     result.push_back(derived_.at(c).original.variable().container_ptr());
+  }
+  return result;
+}
+
+std::vector<std::shared_ptr<Container>> TreeMap::variables() const {
+  std::vector<std::shared_ptr<Container>> result;
+  for (const Container* c : cell_order_) result.push_back(cells_.at(c).container);
+  return result;
+}
+
+void TreeMap::give(const Container& container, SharedVariable counterpart) {
+  Cell& cell = cells_.at(&container);
+  cell.made = std::move(counterpart);
+  cell.is_whole = cell.is_read = cell.is_made = true;
+}
+
+std::unordered_map<const Container*, std::shared_ptr<Container>> TreeMap::whole_copies() const {
+  std::unordered_map<const Container*, std::shared_ptr<Container>> result;
+  for (const auto& [container, cell] : cells_) {
+    if (!cell.is_whole || !cell.made.defined()) continue;
+    result.emplace(&cell.made.container(), cell.container);
   }
   return result;
 }

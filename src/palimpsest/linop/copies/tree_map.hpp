@@ -39,6 +39,12 @@ class TreeMap {
   bool knows(const NamedLinop& A) const { return nodes_.contains(A.node().get()); }
   /// The containers of the variables that were found.
   std::vector<std::shared_ptr<Container>> containers() const;
+  /// Those of variables that are not derived.
+  std::vector<std::shared_ptr<Container>> variables() const;
+  /// Makes this the counterpart of a variable that was found and is not read yet.
+  void give(const Container& container, SharedVariable counterpart);
+  /// The copies of variables that were copied whole, and their originals.
+  std::unordered_map<const Container*, std::shared_ptr<Container>> whole_copies() const;
   /// Takes the present values and registers the new storages. The containers are held.
   void read(MemoryMap& map);
   /// The counterpart, once the map is done. The containers need not be held.
