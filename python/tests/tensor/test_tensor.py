@@ -167,3 +167,45 @@ def test_memory_limits_and_scopes():
     for bytes, error in ((-1, ValueError), ("much", ValueError), (1.5, TypeError)):
         with pytest.raises(error, match="bytes"):
             ps.MemoryLimit(bytes)
+
+
+WRITES = {
+    "fill_": lambda t: t.fill_(2.0),
+    "copy_": lambda t: t.copy_(np.full(t.shape, 2.0)),
+    "item": lambda t: t.__setitem__(..., 2.0),
+    "view": lambda t: t.T[:, None].squeeze(1).T.view((6,)).fill_(2.0),
+    "rows": lambda t: [row.fill_(2.0) for row in t],
+    "alias": lambda t: copy.copy(t).view((3, 2)).fill_(2.0),
+    "call_into": lambda t: ps.function([], ps.ops.full((2, 3), 2.0)).call_into(t),
+    "apply": lambda t: ps.Scalar(2.0, "NM").apply(np.ones((2, 3)), t),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_to_borrowed_tensors_are_reported(write):
+    s = ps.shared(np.ones((2, 3)))
+    for make in (lambda A: A.weight.data, lambda A: s.get_value(borrow=True, return_internal_type=True)):
+        s.set_value(np.ones((2, 3)))
+        A = ps.Dense(s, "MN,N->M")
+        N = A.N
+        assert N(np.ones(3)).tolist() == [6, 6, 6]
+        WRITES[write](make(A))
+        assert N(np.ones(3)).tolist() == [24, 24, 24] == A.N(np.ones(3)).tolist()
+
+
+def test_writes_that_are_not_to_the_borrowed_memory_are_not_reported():
+    s = ps.shared(ps.ones(3))
+    t, before = s.get_value(borrow=True), s.version
+    t.lazy_clone().fill_(2.0)
+    t.clone().zero_()
+    s.get_value().fill_(2.0)
+    assert s.version == before and s.get_value().tolist() == [1, 1, 1]
+    t.zero_()
+    assert s.version > before and s.get_value().tolist() == [0, 0, 0]
+    kept = []
+    s.modify(kept.append)
+    before = s.version
+    kept[0].fill_(3.0)
+    assert s.version > before and s.get_value().tolist() == [3, 3, 3]
+    del s
+    t.fill_(1.0)

@@ -260,6 +260,12 @@ nb::object to_python(const Extents& extents) {
 nb::object to_python(const Device& device) { return nb::cast(device.str()); }
 nb::object to_python(const Tensor& tensor) { return made_in_place<TensorObject>(tensor); }
 nb::object to_python(Tensor&& tensor) { return made_in_place<TensorObject>(std::move(tensor)); }
+nb::object borrowed_from(Container& container, Tensor tensor) {
+  return made_in_place<TensorObject>(std::move(tensor), container.weak_from_this());
+}
+void report_write(nb::handle array) {
+  if (nb::isinstance<TensorObject>(array)) nb::cast<TensorObject&>(array).report_write();
+}
 nb::object to_python(const Variable& variable) {
   if (!variable.defined()) return nb::none();
   return nb::cast(VariableObject{variable});

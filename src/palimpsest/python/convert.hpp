@@ -15,12 +15,14 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "palimpsest/linop/core/named_linop.hpp"
+#include "palimpsest/run/container.hpp"
 #include "palimpsest/run/inputs.hpp"
 #include "palimpsest/run/mode.hpp"
 #include "palimpsest/tensor/tensor.hpp"
@@ -137,6 +139,11 @@ struct DTypeObject {
 };
 struct TensorObject {
   Tensor value;
+  /// The container that it was borrowed from: it is told of writes.
+  std::weak_ptr<Container> lender = {};
+  void report_write() const {
+    if (const std::shared_ptr<Container> container = lender.lock()) container->touch();
+  }
 };
 struct VariableObject {
   Variable value;
@@ -327,6 +334,10 @@ struct LazyCaster {
 nb::object to_python(DType dtype);
 nb::object to_python(const Tensor& tensor);
 nb::object to_python(Tensor&& tensor);
+/// A tensor in the Storage of a container, which it tells of writes.
+nb::object borrowed_from(Container& container, Tensor tensor);
+/// After a write into an array of the user: tells the container of a borrowed Tensor.
+void report_write(nb::handle array);
 nb::object to_python(const Variable& variable);
 nb::object to_python(const NamedLinop& A);
 nb::object to_python(const Parameter& p);

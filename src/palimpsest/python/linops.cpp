@@ -323,6 +323,7 @@ void bind_runs(nb::class_<LinopObject>& c) {
          const Tensor given = data_for(self.value, x);
          Tensor result = writable_array(out, "apply");
          released([&] { self.value.apply(given, result); });
+         report_write(out);
        },
        "x"_a, "out"_a, "Writes A x into an array.")
       .def(

@@ -173,7 +173,9 @@ void bind_parameters(nb::module_& m) {
           },
           "value"_a, nb::kw_only(), "trainable"_a = false, "borrow"_a = false)
       .def_prop_ro(
-          "data", [](Self self) { return to_python(self.parameter.borrowed()); },
+          "data", [](Self self) -> Shown<"Tensor"> {
+            return borrowed_from(self.parameter.variable().container(), self.parameter.borrowed());
+          },
           "A Tensor over the very memory. Call touch() after writing another way.")
       .def_prop_ro(
           "value",
@@ -199,7 +201,8 @@ void bind_parameters(nb::module_& m) {
       .def(
           "modify",
           [](Self self, nb::handle change) {
-            change_in_place([&](const auto& f) { self.parameter.modify(f); }, change);
+            change_in_place([&](const auto& f) { self.parameter.modify(f); },
+                            self.parameter.variable().container(), change);
           },
           "change"_a)
       .def("touch", [](Self self) { self.parameter.touch(); })

@@ -11,19 +11,20 @@ namespace palimpsest::python {
 SharedObject::SharedObject(SharedVariable variable, Kind of)
     : VariableObject{variable.var()}, shared(std::move(variable)), kind(of) {}
 
-nb::object value_in_kind(const Container& container, Kind kind, bool borrow, bool internal) {
+nb::object value_in_kind(Container& container, Kind kind, bool borrow, bool internal) {
   Tensor value = released(
       [&] { return container.get_value({.borrow = borrow, .return_internal_type = internal}); });
+  if (borrow && (internal || kind == Kind::tensor)) return borrowed_from(container, value);
   if (internal) return to_python(value);
   return borrow ? export_in_place(std::move(value), kind) : export_array(std::move(value), kind);
 }
 
 void change_in_place(const std::function<void(const std::function<void(Tensor&)>&)>& modify,
-                     nb::handle change) {
+                     Container& container, nb::handle change) {
   released([&] {
     modify([&](Tensor& value) {
       const Locked locked;
-      change(to_python(value));
+      change(borrowed_from(container, value));
     });
   });
 }
@@ -107,7 +108,8 @@ void bind_shared(nb::module_& m) {
       .def(
           "modify",
           [](Self self, nb::handle change) {
-            change_in_place([&](const auto& f) { self.shared.modify(f); }, change);
+            change_in_place([&](const auto& f) { self.shared.modify(f); }, self.shared.container(),
+                            change);
           },
           "change"_a, "Calls change(tensor) on the value, in place.")
       .def(

@@ -57,7 +57,19 @@ Tensor source_for(const Tensor& t, nb::handle value) {
   return given.is_weak() ? converted_to(given, t.dtype(), "Tensor") : given.tensor();
 }
 
-void fill(Tensor& t, nb::handle value) { t.copy_from(source_for(t, value)); }
+// A tensor made of another one. Over the same memory, it tells the same container of writes.
+Shown<"Tensor"> made_of(ConstSelf self, Tensor made) {
+  if (self.lender.expired() || made.storage().id() != self.value.storage().id()) {
+    return to_python(std::move(made));
+  }
+  return made_in_place<TensorObject>(std::move(made), self.lender);
+}
+
+Self fill(Self self, nb::handle value) {
+  self.value.copy_from(source_for(self.value, value));
+  self.report_write();
+  return self;
+}
 
 void set_item(Self self, nb::handle key, nb::handle value) {
   const Tensor source = source_for(self.value, value);
@@ -65,6 +77,7 @@ void set_item(Self self, nb::handle key, nb::handle value) {
   if (self.value.numel() > 0) self.value.raw_mutable_data();
   Tensor part = self.value.index_with(index_of(key));
   part.copy_from(source);
+  self.report_write();
 }
 
 // -- numbers and memory ----------------------------------------------------------------------
@@ -162,7 +175,7 @@ Tensor full_tensor(const Extents& shape, nb::handle value, std::optional<DType> 
                    Device device) {
   const Tensor number = from_python<Tensor>(value);
   Tensor t = Tensor::empty(shape, dtype.value_or(number.dtype()), device);
-  fill(t, value);
+  t.copy_from(source_for(t, value));
   return t;
 }
 
@@ -244,7 +257,9 @@ void bind_facts(nb::class_<TensorObject>& c) {
 void bind_views(nb::class_<TensorObject>& c) {
   c.def(
        "__getitem__",
-       [](Self self, nb::handle key) { return self.value.index_with(index_of(key)); },
+       [](Self self, nb::handle key) {
+         return made_of(self, self.value.index_with(index_of(key)));
+       },
        nb::arg("key").none())
       .def("__setitem__", set_item, nb::arg("key").none(), "value"_a.none())
       .def("__iter__",
@@ -252,7 +267,7 @@ void bind_views(nb::class_<TensorObject>& c) {
              nb::list parts;
              if (self.value.rank() == 0) throw TypeError("[iter] got a tensor without axes.");
              for (index_t i = 0; i < self.value.shape(0); ++i) {
-               parts.append(to_python(self.value.select(0, i)));
+               parts.append(made_of(self, self.value.select(0, i)));
              }
              return nb::iter(parts);
            })
@@ -261,40 +276,50 @@ void bind_views(nb::class_<TensorObject>& c) {
                      Axes axes;
                      for (auto i = static_cast<index_t>(self.value.rank()); i > 0;)
                        axes.push_back(--i);
-                     return self.value.permute(axes);
+                     return made_of(self, self.value.permute(axes));
                    })
       .def(
-          "view", [](Self self, Extents shape) { return self.value.view(shape); }, "shape"_a,
-          "The same elements in another shape, without a copy.")
+          "view", [](Self self, Extents shape) { return made_of(self, self.value.view(shape)); },
+          "shape"_a, "The same elements in another shape, without a copy.")
       .def(
-          "permute", [](Self self, Extents axes) { return self.value.permute(axes); }, "axes"_a)
+          "permute",
+          [](Self self, Extents axes) { return made_of(self, self.value.permute(axes)); }, "axes"_a)
       .def(
-          "transpose", [](Self self, index_t a, index_t b) { return self.value.transpose(a, b); },
+          "transpose",
+          [](Self self, index_t a, index_t b) { return made_of(self, self.value.transpose(a, b)); },
           "a"_a = -2, "b"_a = -1)
       .def(
-          "expand", [](Self self, Extents shape) { return self.value.expand(shape); }, "shape"_a)
+          "expand",
+          [](Self self, Extents shape) { return made_of(self, self.value.expand(shape)); },
+          "shape"_a)
       .def(
-          "squeeze", [](Self self, index_t axis) { return self.value.squeeze(axis); }, "axis"_a)
+          "squeeze",
+          [](Self self, index_t axis) { return made_of(self, self.value.squeeze(axis)); }, "axis"_a)
       .def(
-          "unsqueeze", [](Self self, index_t axis) { return self.value.unsqueeze(axis); }, "axis"_a)
+          "unsqueeze",
+          [](Self self, index_t axis) { return made_of(self, self.value.unsqueeze(axis)); },
+          "axis"_a)
       .def(
-          "flip", [](Self self, Extents axes) { return self.value.flip(axes); }, "axes"_a)
+          "flip", [](Self self, Extents axes) { return made_of(self, self.value.flip(axes)); },
+          "axes"_a)
       .def(
           "diagonal",
           [](Self self, index_t offset, index_t a, index_t b) {
-            return self.value.diagonal(offset, a, b);
+            return made_of(self, self.value.diagonal(offset, a, b));
           },
           "offset"_a = 0, "a"_a = -2, "b"_a = -1)
       .def(
           "unfold",
           [](Self self, index_t axis, index_t size, index_t step) {
-            return self.value.unfold(axis, size, step);
+            return made_of(self, self.value.unfold(axis, size, step));
           },
           "axis"_a, "size"_a, "step"_a)
-      .def("view_as_real", [](Self self) { return self.value.view_as_real(); })
-      .def("view_as_complex", [](Self self) { return self.value.view_as_complex(); })
+      .def("view_as_real", [](Self self) { return made_of(self, self.value.view_as_real()); })
+      .def("view_as_complex", [](Self self) { return made_of(self, self.value.view_as_complex()); })
       .def(
-          "bitcast", [](Self self, DType dtype) { return self.value.bitcast(dtype); }, "dtype"_a);
+          "bitcast",
+          [](Self self, DType dtype) { return made_of(self, self.value.bitcast(dtype)); },
+          "dtype"_a);
 }
 
 void bind_copies(nb::class_<TensorObject>& c) {
@@ -306,41 +331,29 @@ void bind_copies(nb::class_<TensorObject>& c) {
           "reshape", [](Self self, Extents shape) { return self.value.reshape(shape); }, "shape"_a)
       .def("contiguous", [](Self self) { return self.value.contiguous(); })
       .def(
-          "astype", [](Self self, DType dtype) { return self.value.to(dtype); }, "dtype"_a)
+          "astype", [](Self self, DType dtype) { return made_of(self, self.value.to(dtype)); },
+          "dtype"_a)
       .def(
           "to",
           [](Self self, nb::handle where) {
             const bool is_device = PyUnicode_Check(where.ptr()) &&
                                    (nb::cast<std::string>(where).rfind("cpu", 0) == 0 ||
                                     nb::cast<std::string>(where).rfind("cuda", 0) == 0);
-            return is_device ? self.value.to(from_python<Device>(where))
-                             : self.value.to(from_python<DType>(where));
+            return made_of(self, is_device ? self.value.to(from_python<Device>(where))
+                                           : self.value.to(from_python<DType>(where)));
           },
           "device_or_dtype"_a)
-      .def("__copy__", [](Self self) { return self.value; })
-      .def(
-          "__deepcopy__", [](Self self, nb::handle) { return self.value.lazy_clone(); }, "memo"_a)
-      .def(
-          "fill_",
-          [](Self self, nb::handle value) -> Self {
-            fill(self.value, value);
-            return self;
-          },
-          "value"_a.none(), nb::rv_policy::reference)
+      .def("__copy__", [](Self self) { return made_of(self, self.value); })
+      .def("fill_", fill, "value"_a.none(), nb::rv_policy::reference)
       .def(
           "zero_",
           [](Self self) -> Self {
             self.value.fill(false);
+            self.report_write();
             return self;
           },
           nb::rv_policy::reference)
-      .def(
-          "copy_",
-          [](Self self, nb::handle value) -> Self {
-            fill(self.value, value);
-            return self;
-          },
-          "source"_a.none(), nb::rv_policy::reference);
+      .def("copy_", fill, "source"_a.none(), nb::rv_policy::reference);
 }
 
 void bind_sharing(nb::class_<TensorObject>& c) {

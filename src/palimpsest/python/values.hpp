@@ -9,11 +9,11 @@
 namespace palimpsest::python {
 
 /// The value of a container as an array of a kind, or as a Tensor where `internal`.
-nb::object value_in_kind(const Container& container, Kind kind, bool borrow, bool internal);
+nb::object value_in_kind(Container& container, Kind kind, bool borrow, bool internal);
 /// The values of an array, or of numbers of Python in the dtype of a parameter.
 Tensor values_for(const Parameter& p, nb::handle object);
-/// Calls a function of Python with the tensor that `modify` gives to its argument.
+/// Calls a function of Python with the tensor of a container that `modify` gives to its argument.
 void change_in_place(const std::function<void(const std::function<void(Tensor&)>&)>& modify,
-                     nb::handle change);
+                     Container& container, nb::handle change);
 
 }  // namespace palimpsest::python

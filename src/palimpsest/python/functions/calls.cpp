@@ -135,15 +135,14 @@ void call_into(Self self, nb::args positional, nb::kwargs named) {
     written.push_back(nb::cast<ParameterObject&>(item).parameter);
     outs.push_back(written.back().borrowed());
   };
-  if (PyList_Check(out.ptr()) || PyTuple_Check(out.ptr())) {
-    for (nb::handle item : out) add(item);
-  } else {
-    add(out);
-  }
+  const bool is_list = PyList_Check(out.ptr()) || PyTuple_Check(out.ptr());
+  const nb::object items = is_list ? out : nb::object(nb::make_tuple(out));
+  for (nb::handle item : items) add(item);
   released([&] {
     self.f.call_into(outs, arguments.list());
     for (Parameter& parameter : written) parameter.touch();
   });
+  for (nb::handle item : items) report_write(item);
 }
 
 nb::object formed(Self self, nb::list results) {
