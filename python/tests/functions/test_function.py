@@ -180,6 +180,10 @@ def test_shared_variables_and_updates():
     with pytest.raises(ps.errors.Error):
         s.set_value(np.ones(3))
     assert ps.shared(np.ones(2), shape=(None,)).type.shape == (None,)
+    assert ps.shared(np.ones(2)).type.shape == (2,)
+    opened = ps.shared(np.ones((2, 1)), shape=None)
+    opened.set_value(np.ones((3, 4)))
+    assert opened.type.shape == (None, None)
 
 
 def test_borrowing_as_the_tutorial_shows_it():

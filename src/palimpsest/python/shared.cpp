@@ -34,7 +34,8 @@ namespace {
 using Self = SharedObject&;
 
 SharedShape fixed_extents(nb::handle shape) {
-  if (shape.is_none()) return {};
+  if (shape.ptr() == Py_Ellipsis) return {};
+  if (shape.is_none()) return std::nullopt;
   Extents extents;
   for (nb::handle item : shape) {
     extents.push_back(item.is_none() ? kUnknown : integer_of(item, "an extent or None"));
@@ -140,14 +141,14 @@ void bind_shared(nb::module_& m) {
           nb::for_setter(nb::arg("expression").none()))
       .def("__copy__", [](Self self) { return SharedObject(self); })
       .def("__reduce__", reduced);
-  m.def("_shared_again", shared_again, "value"_a, "name"_a, "strict"_a, "allow_downcast"_a.none(),
-        "shape"_a, "kind"_a);
+  m.def("_shared_on", shared_on, "container"_a, "kind"_a);
   m.def("shared", make_shared_variable, "value"_a.none(), "name"_a.none() = nb::none(),
         "strict"_a = false, "allow_downcast"_a.none() = nb::none(), nb::kw_only(),
-        "borrow"_a = false, "shape"_a.none() = nb::none(), "device"_a.none() = nb::none(),
+        "borrow"_a = false, "shape"_a.none() = nb::ellipsis(), "device"_a.none() = nb::none(),
         "A shared variable of the dtype and the extents of a value.\n\n"
         "Parameters\n----------\nvalue : array or number\n    Copied lazily, or used itself with "
-        "borrow=True.\nshape : sequence of int or None\n    Extents that stay; None is open.");
+        "borrow=True.\nshape : sequence of int or None, or None\n    Extents that stay, by default "
+        "those of the value; an entry None is an open extent. None: all extents are open.");
 }
 
 }  // namespace palimpsest::python

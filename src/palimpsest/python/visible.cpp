@@ -80,6 +80,7 @@ std::string written_default(std::string_view text, nb::handle values) {
   const auto i = static_cast<std::size_t>(std::stoi(std::string(text.substr(1))));
   const std::string repr = nb::cast<std::string>(nb::repr(nb::object(values[i])));
   // inspect understands literals: a dtype is shown as its name.
+  if (repr == "Ellipsis") return "...";
   constexpr std::string_view own = "palimpsest.";
   return repr.starts_with(own) ? "'" + repr.substr(own.size()) + "'" : repr;
 }
