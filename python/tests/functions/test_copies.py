@@ -68,6 +68,50 @@ def test_parameters():
     assert one is two
 
 
+def copies(objects):
+    return [copy.deepcopy(objects), *(pickle.loads(pickle.dumps(objects, p)) for p in range(2, 6))]
+
+
+def test_operators_share_parameters_as_their_originals_do():
+    p = ps.Parameter(np.ones(4))
+    B, C = ps.Diagonal(p, "N"), ps.Diagonal(p, "N")
+    D = ps.Dense(np.eye(4), "MN,N->M")
+    for E, H, weight, B2, C2, p2 in copies([D, D.H, D.weight, B, C, p]):
+        assert E.weight is H.weight is weight and B2.weight is C2.weight is p2
+        weight.set_value(2 * np.eye(4))
+        p2.set_value(np.zeros(4))
+        assert E(np.ones(4)).tolist() == [2] * 4 == H(np.ones(4)).tolist()
+        assert E.N(np.ones(4)).tolist() == [4] * 4
+        assert B2(np.ones(4)).tolist() == [0] * 4 == C2(np.ones(4)).tolist()
+    assert D(np.ones(4)).tolist() == [1] * 4 == B(np.ones(4)).tolist()
+
+
+def test_parts_of_one_parameter_stay_parts_of_one():
+    tiles = [A.split({"N": slice(0, 2)}), A.split({"N": slice(2, 4)})]
+    one, two, whole = copy.deepcopy([*tiles, A])
+    whole.weight.set_value(np.zeros(4))
+    assert one(np.ones(2)).tolist() == [0, 0] == two(np.ones(2)).tolist()
+    part = A.weight.view(slice(1, 3))
+    whole, part = pickle.loads(pickle.dumps([A.weight, part]))
+    whole.set_value(np.arange(4.0))
+    assert part.value.tolist() == [1, 2]
+    assert len(pickle.dumps(ps.Diagonal(np.ones(10**5), "N").split({"N": slice(0, 2)}))) < 10**4
+
+
+def test_operators_of_closures_have_deep_copies():
+    S = ps.SimpleLinop(lambda v: 2 * v, ishape="N")
+    assert copy.deepcopy([S])[0](np.ones(2)).tolist() == [2, 2]
+
+
+def test_tensors_and_what_borrows_them():
+    t = ps.zeros(3)
+    for u, part, p in copies([t, t[1:], ps.borrow(t)]):
+        u.fill_(1)
+        assert part.tolist() == [1, 1] and p.value.tolist() == [1, 1, 1]
+    assert t.tolist() == [0, 0, 0]
+    assert copy.deepcopy([t[1:]])[0].storage.nbytes <= t.nbytes
+
+
 def test_cuts():
     for given in (ps.BatchSpec({"N": 2}), ps.BatchSpec({"N": 2}, ["cpu:0", "cpu:0"], "cpu")):
         again = pickle.loads(pickle.dumps(given))

@@ -42,6 +42,34 @@ def test_deep_copies_of_shared_variables_are_independent():
     assert copy.copy(s).get_value().tolist() == [0, 0, 0]
 
 
+def _both(pair):
+    """Copies of some objects, by copy.deepcopy and by each protocol."""
+    yield copy.deepcopy(pair)
+    for protocol in PROTOCOLS:
+        yield pickle.loads(pickle.dumps(pair, protocol))
+
+
+def test_functions_and_operators_share_what_their_originals_share():
+    s = ps.shared(np.ones(3), "s")
+    f, g = ps.function([], s, updates={s: s + 1}), ps.function([], s * 10)
+    A = ps.Diagonal(s, "N")
+    for h, k, t, B in _both([f, g, s, A]):
+        assert h().tolist() == [1, 1, 1] and k().tolist() == [20, 20, 20]
+        assert t.get_value().tolist() == [2, 2, 2] and B(np.ones(3)).tolist() == [2, 2, 2]
+        t.set_value(np.zeros(3))
+        assert k().tolist() == [0, 0, 0] == B.H(np.ones(3)).tolist()
+    assert s.get_value().tolist() == [1, 1, 1] == A(np.ones(3)).tolist()
+
+
+def test_pickles_of_earlier_versions():
+    import palimpsest._pickles as pickles
+
+    old = pickles.shared_of_value(ps.ones(2), "s", False, None, [None], 1)
+    assert old.name == "s" and old.get_value().tolist() == [1, 1]
+    data = ps.to_bytes(ps.Diagonal(np.ones(2), "N"))
+    assert pickles.linop_of_bytes(data, ())([1.0, 2.0]).tolist() == [1, 2]
+
+
 def test_default_updates_are_refused():
     s = ps.shared(0.0, "count")
     s.default_update = s + 1

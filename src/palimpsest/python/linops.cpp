@@ -207,6 +207,24 @@ nb::bytes bytes_of_operator(const NamedLinop& A) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+// Objects that are copied in one call share what their originals share.
+NamedLinop deep_copy(const NamedLinop& A, nb::handle memo) {
+  if (nb::len(memo) == 0) return released([&] { return A.deepcopy(); });
+  const nb::object copies =
+      nb::module_::import_("copy").attr("deepcopy")(objects_of(variables_of(A)), memo);
+  const std::vector<std::shared_ptr<Container>> variables = containers_in(copies);
+  return released([&] { return deepcopy(A, variables); });
+}
+
+nb::tuple reduced(const NamedLinop& A) {
+  const nb::tuple modules = modules_of(A);
+  std::vector<std::shared_ptr<Container>> variables;
+  const std::vector<std::byte> bytes = released([&] { return to_bytes(A, variables); });
+  return nb::make_tuple(
+      nb::module_::import_("palimpsest._pickles").attr("linop_of_bytes"),
+      nb::make_tuple(nb::bytes(bytes.data(), bytes.size()), modules, objects_of(variables)));
+}
+
 Shown<"NamedLinop"> on(Self self, nb::handle where) {
   const bool is_device = PyUnicode_Check(where.ptr()) && (str_of(where).rfind("cpu", 0) == 0 ||
                                                           str_of(where).rfind("cuda", 0) == 0);
@@ -359,14 +377,9 @@ void bind_runs(nb::class_<LinopObject>& c) {
           "eager"_a = false)
       .def("__copy__", [](Self self) { return self.value.copy(); })
       .def(
-          "__deepcopy__",
-          [](Self self, nb::handle) { return released([&] { return self.value.deepcopy(); }); },
+          "__deepcopy__", [](Self self, nb::handle memo) { return deep_copy(self.value, memo); },
           "memo"_a)
-      .def("__reduce__", [](Self self) {
-        return nb::make_tuple(
-            nb::module_::import_("palimpsest._pickles").attr("linop_of_bytes"),
-            nb::make_tuple(bytes_of_operator(self.value), modules_of(self.value)));
-      });
+      .def("__reduce__", [](Self self) { return reduced(self.value); });
 }
 
 }  // namespace
@@ -442,6 +455,12 @@ void bind_linops(nb::module_& m) {
         return released([&] { return from_bytes(span); });
       },
       "data"_a);
+  m.def("_linop_of_bytes", [](nb::bytes bytes, nb::handle containers) {
+    const auto* const data = static_cast<const std::byte*>(bytes.data());
+    const std::span<const std::byte> span(data, bytes.size());
+    const std::vector<std::shared_ptr<Container>> variables = containers_in(containers);
+    return released([&] { return from_bytes(span, variables); });
+  });
 }
 
 }  // namespace palimpsest::python

@@ -138,6 +138,32 @@ nb::object universal(nb::handle, nb::handle ufunc, nb::handle method, nb::args i
   return ufunc.attr(nb::str(nb::borrow<nb::str>(method)))(*nb::tuple(values), **named);
 }
 
+// Its container, and the elements of that which a view shows.
+nb::tuple reduced_parameter(const Parameter& p) {
+  p.type();  // it is present
+  nb::object view = nb::none();
+  if (p.is_view()) {
+    const ElementLayout layout = p.layout();
+    view = nb::make_tuple(std::string(name_of(layout.dtype)), layout.shape, layout.strides,
+                          layout.offset);
+  }
+  return nb::make_tuple(
+      nb::module_::import_("palimpsest._pickles").attr("parameter_of_container"),
+      nb::make_tuple(object_of(p.variable().container_ptr()), p.is_trainable(), view));
+}
+
+Parameter parameter_on(nb::handle object, bool trainable, nb::handle view) {
+  const std::shared_ptr<Container> container = container_in(object);
+  const Parameter whole =
+      Parameter(SharedVariable(container->type(), container)).as_trainable(trainable);
+  if (view.is_none()) return whole;
+  const Extents strides = from_python<Extents>(nb::object(view[2]));
+  return whole.view(ElementLayout{.dtype = parse_dtype(nb::cast<std::string>(nb::object(view[0]))),
+                                  .shape = from_python<Extents>(nb::object(view[1])),
+                                  .strides = Strides(strides.begin(), strides.end()),
+                                  .offset = nb::cast<index_t>(nb::object(view[3]))});
+}
+
 // A learned tensor of torch is borrowed anyway.
 Parameter borrowed(nb::handle array) {
   const bool is_of_torch = kind_of(array) == Kind::torch && is_learned(array);
@@ -148,6 +174,7 @@ Parameter borrowed(nb::handle array) {
 }  // namespace
 
 void bind_parameters(nb::module_& m) {
+  m.def("_parameter_on", parameter_on, "container"_a, "trainable"_a, "view"_a.none());
   m.def(
       "borrow", [](ArrayGiven x) { return ParameterObject(borrowed(x)); }, "x"_a,
       "A parameter over the memory of an array: operators see writes to it.\n\n"
@@ -239,6 +266,7 @@ void bind_parameters(nb::module_& m) {
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__reduce__",
            [](Self self) {
+             if (!self.parameter.is_derived()) return reduced_parameter(self.parameter);
              const Tensor value = released([&] { return self.parameter.value(); });
              return nb::make_tuple(
                  nb::module_::import_("palimpsest._pickles").attr("parameter_of_value"),

@@ -57,33 +57,21 @@ SharedObject make_shared_variable(nb::handle value, const std::optional<std::str
   return {released([&] { return shared(first, options); }), kind};
 }
 
-// The value and its type, without an update by functions of another process.
+// The container, without an update by functions of another process.
 nb::object reduced(Self self) {
   const Container& container = self.shared.container();
   if (container.default_update().defined()) {
     throw NotSupported("[pickle] got the shared variable '" + container.name() +
                        "' with a default update, expected one without. Try default_update = None.");
   }
-  const Tensor value =
-      released([&] { return container.get_value({.return_internal_type = true}); });
-  nb::list shape;
-  for (index_t n : container.type().shape) {
-    shape.append(n == kUnknown ? nb::none() : nb::object(nb::cast(n)));
-  }
   return nb::make_tuple(
-      nb::module_::import_("palimpsest._pickles").attr("shared_of_value"),
-      nb::make_tuple(to_python(value), container.name(), container.strict(),
-                     container.allow_downcast(), shape, static_cast<int>(self.kind)));
+      nb::module_::import_("palimpsest._pickles").attr("shared_of_container"),
+      nb::make_tuple(object_of(self.shared.container_ptr()), static_cast<int>(self.kind)));
 }
 
-SharedObject shared_again(Tensor value, const std::string& name, bool strict,
-                          std::optional<bool> allow_downcast, nb::handle shape, int kind) {
-  SharedOptions options{.name = name,
-                        .borrow = true,
-                        .strict = strict,
-                        .allow_downcast = allow_downcast,
-                        .shape = fixed_extents(shape)};
-  return {released([&] { return shared(value, options); }), static_cast<Kind>(kind)};
+SharedObject shared_on(nb::handle object, int kind) {
+  const std::shared_ptr<Container> container = container_in(object);
+  return {SharedVariable(container->type(), container), static_cast<Kind>(kind)};
 }
 
 }  // namespace

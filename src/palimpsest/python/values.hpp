@@ -3,6 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "palimpsest/python/arrays.hpp"
 
@@ -15,5 +18,12 @@ Tensor values_for(const Parameter& p, nb::handle object);
 /// Calls a function of Python with the tensor of a container that `modify` gives to its argument.
 void change_in_place(const std::function<void(const std::function<void(Tensor&)>&)>& modify,
                      Container& container, nb::handle change);
+
+/// Objects of Python for containers, one for each: by these pickles and deep copies know what two
+/// operators, functions or shared variables have in common.
+nb::list objects_of(std::span<const std::shared_ptr<Container>> containers);
+nb::object object_of(const std::shared_ptr<Container>& container);
+std::shared_ptr<Container> container_in(nb::handle object);
+std::vector<std::shared_ptr<Container>> containers_in(nb::handle list);
 
 }  // namespace palimpsest::python

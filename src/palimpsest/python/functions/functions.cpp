@@ -283,24 +283,27 @@ FunctionObject loaded(const std::string& path) {
 
 // The function as it is called, without the graph that it was compiled from.
 nb::object reduced(Self self) {
+  std::vector<std::shared_ptr<Container>> containers;
   const std::vector<std::byte> data =
-      released([&] { return functions_to_bytes(std::span(&self.f, 1)); });
+      released([&] { return functions_to_bytes(std::span(&self.f, 1), containers); });
   const nb::bytes bytes(data.data(), data.size());
   const nb::object modules = nb::module_::import_("palimpsest.user_ops").attr("_modules_in")(bytes);
   const std::vector<bool> borrowed(self.borrowed.begin(), self.borrowed.end());
   std::vector<int> uses;  // of old: true where an argument is lent
   for (const Use use : self.uses) uses.push_back(static_cast<int>(use));
-  return nb::make_tuple(nb::module_::import_("palimpsest._pickles").attr("function_of_bytes"),
-                        nb::make_tuple(bytes, modules, static_cast<int>(self.form), self.keys,
-                                       self.names, borrowed, uses, static_cast<int>(self.returns)));
+  return nb::make_tuple(
+      nb::module_::import_("palimpsest._pickles").attr("function_of_bytes"),
+      nb::make_tuple(bytes, modules, static_cast<int>(self.form), self.keys, self.names, borrowed,
+                     uses, static_cast<int>(self.returns), objects_of(containers)));
 }
 
 FunctionObject function_of_bytes(const nb::bytes& bytes, int form, std::vector<std::string> keys,
                                  std::vector<std::string> names, std::vector<bool> borrowed,
-                                 nb::list uses, int returns) {
+                                 nb::list uses, int returns, nb::handle given) {
   const auto* const data = static_cast<const std::byte*>(bytes.data());
+  const std::vector<std::shared_ptr<Container>> containers = containers_in(given);
   FunctionObject made;
-  made.f = released([&] { return functions_from_bytes({data, bytes.size()}).at(0); });
+  made.f = released([&] { return functions_from_bytes({data, bytes.size()}, containers).at(0); });
   made.form = static_cast<Form>(form);
   made.keys = std::move(keys);
   made.names = std::move(names);
