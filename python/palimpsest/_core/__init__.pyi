@@ -724,7 +724,7 @@ class SharedVariable(Variable):
 
     def __deepcopy__(self, arg: object, /) -> object: ...
 
-def shared(value: object, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, *, borrow: bool = False, shape: object | None = None, device: str | None = None) -> SharedVariable: ...
+def shared(value: object, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, *, borrow: bool = False, shape: object | None = ..., device: str | None = None) -> SharedVariable: ...
 
 class In:
     def __init__(self, variable: object, *, name: str | None = None, value: object | None = None, update: object | None = None, mutable: bool | None = None, borrow: bool | None = None, strict: bool = False, allow_downcast: bool | None = None, implicit: bool | None = None, autoname: bool = True) -> None: ...
@@ -2321,15 +2321,18 @@ class _Config:
     def using(self, **fields: Any) -> _Using: ...
 
 # What the package itself calls.
+_container_of_value: Callable[..., Any]
 _define_linop: Callable[..., int]
 _function_of_bytes: Callable[..., Function]
+_linop_of_bytes: Callable[..., NamedLinop]
 _make_apply: Callable[..., _Apply]
 _make_linop: Callable[..., NamedLinop]
 _note_origins: Callable[[str], None]
+_parameter_on: Callable[..., Parameter]
 _prox_of_bytes: Callable[[bytes], Prox]
 _register_op: Callable[[str], None]
 _result_again: Callable[..., Any]
-_shared_again: Callable[..., SharedVariable]
+_shared_on: Callable[..., SharedVariable]
 _show: Callable[[dict[str, Any], str, str], None]
 _storage_of_bytes: Callable[[Any], Storage]
 _tensor_of_storage: Callable[..., Tensor]

@@ -125,15 +125,18 @@ palimpsest\._core\.__suffix__:
         def using(self, **fields: Any) -> _Using: ...
 
     # What the package itself calls.
+    _container_of_value: Callable[..., Any]
     _define_linop: Callable[..., int]
     _function_of_bytes: Callable[..., Function]
+    _linop_of_bytes: Callable[..., NamedLinop]
     _make_apply: Callable[..., _Apply]
     _make_linop: Callable[..., NamedLinop]
     _note_origins: Callable[[str], None]
+    _parameter_on: Callable[..., Parameter]
     _prox_of_bytes: Callable[[bytes], Prox]
     _register_op: Callable[[str], None]
     _result_again: Callable[..., Any]
-    _shared_again: Callable[..., SharedVariable]
+    _shared_on: Callable[..., SharedVariable]
     _show: Callable[[dict[str, Any], str, str], None]
     _storage_of_bytes: Callable[[Any], Storage]
     _tensor_of_storage: Callable[..., Tensor]
