@@ -2,6 +2,7 @@
 """Memory returns to its level after many rounds of each entry, also of those that fail."""
 
 import gc
+import subprocess
 import sys
 import tracemalloc
 
@@ -111,3 +112,17 @@ def test_solves_and_compilations_are_let_go():
         round()
     gc.collect()
     assert ps.live_bytes() == live and sys.getrefcount(X) == references
+
+
+CYCLES = {
+    "operator": "s = ps.SimpleLinop(lambda x: 2 * x, ishape='N'); s.H(np.ones(3))",
+    "method": "s = ps.SimpleLinop(lambda x: 2 * x, None, lambda x: 4 * x, 'N'); s.N(np.ones(3)); t = s @ s",
+    "prox": "g = ps.CustomProx(lambda v, t: v); g.prox(np.ones(3))",
+}
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_callbacks_that_reach_their_owner_are_given_up_at_the_end(name):
+    program = "import numpy as np, palimpsest as ps\n" + CYCLES[name]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

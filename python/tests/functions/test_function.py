@@ -369,3 +369,49 @@ def test_errors_of_calls_are_those_of_python():
     for wrong in (lambda: f(), lambda: f(1.0, 2.0), lambda: f([1.0], x=[1.0]), lambda: f("text")):
         with pytest.raises(TypeError):
             wrong()
+
+
+def test_what_a_function_shows_of_itself():
+    x, s = ps.dvector("x"), ps.shared(np.zeros(2), "s")
+    f = ps.function([ps.In(x, value=[1.0, 2.0])], x + s, updates={s: s + x}, mode="FAST_COMPILE", profile=True)
+    f()
+    assert f.container("s").get_value().tolist() == [1, 2] == f.container(s).get_value().tolist()
+    f.container("s").set_value([5.0, 5.0])
+    assert s.get_value().tolist() == [5, 5] and f.container("x").name == "x"
+    with pytest.raises(ValueError):
+        f.container("y")
+    assert [c.name for c in f.shared_variables].count("s") == 1
+    assert f.steps and {a.op_name for a in f.steps} == {a.op_name for a in f.graph.toposort()}
+    assert len(f.graph) == len(f.graph.toposort()) and f.graph.outputs and "Add" in repr(f.graph)
+    assert f.mode.name == "FastCompile"
+    assert f.profile.calls == 1 and "calls" in f.profile.to_json() and f.profile.seconds_by_op()
+    f.allow_gc(True)
+    with pytest.raises(ValueError, match="profile"):
+        ps.function([x], x).profile  # noqa: B018
+
+
+def test_texts_of_graphs():
+    x = ps.dvector("x")
+    y = ps.ops.exp(x) + 1
+    f = ps.function([x], y)
+    assert ps.debugprint(y, depth=1).count("\n") < ps.debugprint(y).count("\n")
+    assert "float64" in ps.debugprint([x, y], print_type=True) and "[id 0]" in ps.debugprint(y, id_type="integers")
+    assert "[id" not in ps.debugprint(y, id_type="none") and ps.debugprint(f) == f.dprint() != f.dprint(print_type=True)
+    f(np.ones(3))
+    assert f.dprint(print_memory=True) and "digraph" in ps.to_dot(f) and "digraph" in ps.to_dot(y)
+    for wrong in (ps.debugprint, ps.dprint, ps.pprint, ps.to_dot):
+        with pytest.raises(TypeError, match="got int, expected a Variable"):
+            wrong(3)
+    with pytest.raises(ValueError, match="id_type"):
+        ps.debugprint(y, id_type="roman")
+
+
+def test_random_states():
+    state = ps.RandomState(7)
+    f = ps.function([], [state.normal(4), state.uniform((2, 2)), state.integers(3, 0, 5), state.bits(2, "uint8")])
+    first, second = f(), f()
+    assert first[0].tolist() != second[0].tolist() and first[1].shape == (2, 2)
+    g = ps.function([], ps.RandomState(7).normal(4))
+    assert g().tolist() == first[0].tolist()
+    state.key.set_value(ps.RandomState(7).key.get_value())
+    assert f()[0].tolist() == first[0].tolist()

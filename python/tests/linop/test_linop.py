@@ -313,3 +313,10 @@ def test_nothing_piles_up():
         rounds(1000)
         gc.collect()
         assert m.peak_bytes < 1000
+
+
+def test_sizes_of_a_matrix_are_those_of_its_dimensions():
+    A = ps.Identity("N")
+    assert A.matrix(N=2).tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(NameError, match=r"\[matrix\] got a size of 'Q', expected sizes of \(N\)"):
+        A.matrix(N=2, Q=3)

@@ -95,7 +95,7 @@ def test_exceptions_pass_through():
     with pytest.raises(KeyError, match="lost") as caught:
         Failing("N")(np.ones(3))
     if sys.version_info >= (3, 11):
-        assert caught.value.__notes__ == [f"while building {__name__}:Failing ((N) -> (N)), fn"]
+        assert caught.value.__notes__ == [f"while building {__name__}:Failing (N -> N), forward"]
     with pytest.raises(TypeError):
         tripled("N", k="a")(np.ones(3))
 
@@ -185,3 +185,19 @@ def test_simple_operators():
 
     with pytest.raises(ZeroDivisionError, match="here"):
         ps.SimpleLinop(fail, ishape="N")(np.ones(2))
+
+
+def test_functions_of_operators_see_no_values():
+    for read in ("np.asarray(A.w)", "A.w.value", "A.w.data", "np.sum(A.w)", "ps.constant(A.w)"):
+        def fn(A, x, read=read):
+            return A.w * x * float(np.sum(eval(read)))
+
+        with pytest.raises(ps.StateError, match="request for its value"):
+            ps.linop(fn, name=f"reads:{read}")("N", w=np.ones(3))(np.ones(3))
+    assert ps.Diagonal(np.ones(3), "N").weight.value.tolist() == [1, 1, 1]
+
+
+def test_simple_operators_take_their_arguments_by_position():
+    S = ps.SimpleLinop(lambda x: 2 * x, None, None, "N", None, "twice")
+    assert S.name == "twice" and S(np.ones(2)).tolist() == [2, 2]
+    assert ps.SimpleLinop(lambda x: x, None, None, "N", name=None).name == ps.SimpleLinop(lambda x: x).name

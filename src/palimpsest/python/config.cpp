@@ -275,7 +275,7 @@ StepCallback step_callback(nb::handle f, std::vector<nb::object>& held) {
   return [is_weak, kept = shared_object(std::move(reference))](
              const FunctionGraph&, int step, const Apply& node, const StepView& view) {
     const Locked locked;
-    const nb::object call = is_weak ? nb::handle(kept.get())() : nb::borrow(kept.get());
+    const nb::object call = is_weak ? kept->get()() : nb::borrow(kept->get());
     call(step, node,
          copies_of(
              view.input_count(), [&](std::size_t i) -> auto& { return view.input(i); }),

@@ -151,6 +151,7 @@ ShapeArgument From<ShapeArgument>::from(nb::handle object) {
 
 Value given_value(nb::handle object) {
   if (nb::isinstance<ParameterObject>(object)) {
+    check_not_building();
     return nb::cast<ParameterObject&>(object).parameter.value();
   }
   Value value = value_of(object);

@@ -5,11 +5,13 @@
 #include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/linear.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/functions/function_object.hpp"
 #include "palimpsest/python/plan_object.hpp"
 
 namespace palimpsest::python {
 
 PALIMPSEST_NAMES(Disconnected, "disconnected", "raise", "zero", "none")
+PALIMPSEST_NAMES(IdType, "id_type", "characters", "integers", "addresses", "none")
 
 namespace {
 
@@ -90,6 +92,85 @@ void bind_plan(nb::module_& m) {
       });
 }
 
+// -- texts ---------------------------------------------------------------------------------------
+
+[[noreturn]] void refuse(const char* who, nb::handle object, const char* expected) {
+  throw TypeError("[" + std::string(who) + "] got " + class_name(object) + ", expected " +
+                  expected + ".");
+}
+
+std::string tree_of(nb::handle x, const DebugPrintOptions& options) {
+  constexpr const char* expected = "a Variable, a list of Variables or a Function";
+  if (nb::isinstance<FunctionObject>(x)) {
+    return debugprint(nb::cast<FunctionObject&>(x).f, options);
+  }
+  if (nb::isinstance<VariableObject>(x)) {
+    return debugprint(nb::cast<VariableObject&>(x).value, options);
+  }
+  if (!is_list(x)) refuse("debugprint", x, expected);
+  std::vector<Variable> list;
+  for (nb::handle item : x) {
+    if (!nb::isinstance<VariableObject>(item)) refuse("debugprint", item, expected);
+    list.push_back(nb::cast<VariableObject&>(item).value);
+  }
+  return debugprint(list, options);
+}
+
+// `text(x, options)` with the options as keywords.
+template <class F>
+void def_text(nb::module_& m, const char* name, F text, const char* doc) {
+  m.def(
+      name,
+      [text](nb::handle x, int depth, bool print_type, nb::handle id_type, bool stop_on_name,
+             bool print_destroy_map, bool print_view_map, bool print_order, bool print_regions,
+             bool print_inner_graphs, bool print_memory) {
+        return text(x, DebugPrintOptions{.depth = depth,
+                                         .print_type = print_type,
+                                         .id_type = from_python<IdType>(id_type),
+                                         .stop_on_name = stop_on_name,
+                                         .print_destroy_map = print_destroy_map,
+                                         .print_view_map = print_view_map,
+                                         .print_order = print_order,
+                                         .print_regions = print_regions,
+                                         .print_inner_graphs = print_inner_graphs,
+                                         .print_memory = print_memory});
+      },
+      "x"_a, nb::kw_only(), "depth"_a = -1, "print_type"_a = false, "id_type"_a = "characters",
+      "stop_on_name"_a = false, "print_destroy_map"_a = true, "print_view_map"_a = true,
+      "print_order"_a = true, "print_regions"_a = false, "print_inner_graphs"_a = true,
+      "print_memory"_a = false, doc);
+}
+
+void bind_texts(nb::module_& m) {
+  def_text(m, "debugprint", tree_of,
+           "The graph of a Variable, of several or of a Function as a tree.");
+  def_text(
+      m, "dprint",
+      [](nb::handle x, const DebugPrintOptions& options) {
+        nb::print(tree_of(x, options).c_str());
+      },
+      "Prints the graph of a Variable, of several or of a Function as a tree.");
+  m.def(
+      "pprint",
+      [](nb::handle x) {
+        if (!nb::isinstance<VariableObject>(x)) refuse("pprint", x, "a Variable");
+        return pprint(nb::cast<VariableObject&>(x).value);
+      },
+      "x"_a, "The graph as a formula.");
+  m.def(
+      "to_dot",
+      [](nb::handle x, bool print_memory) {
+        const DebugPrintOptions options{.print_memory = print_memory};
+        if (nb::isinstance<FunctionObject>(x)) {
+          return to_dot(nb::cast<FunctionObject&>(x).f, options);
+        }
+        if (!nb::isinstance<VariableObject>(x)) refuse("to_dot", x, "a Variable or a Function");
+        return to_dot(nb::cast<VariableObject&>(x).value, options);
+      },
+      "x"_a, nb::kw_only(), "print_memory"_a = false,
+      "The graph of a Variable or of a Function for Graphviz.");
+}
+
 }  // namespace
 
 void bind_graphs(nb::module_& m) {
@@ -114,15 +195,7 @@ void bind_graphs(nb::module_& m) {
   m.def(
       "is_linear", [](Variable y, Variable x) { return name_of(is_linear(y, x)); }, "y"_a, "x"_a,
       "'no', 'real', 'complex' or 'conjugate': the sense in which y is linear in x.");
-  m.def(
-      "debugprint", [](Variable x) { return debugprint(x); }, "x"_a, "The graph as a tree.");
-  m.def(
-      "dprint", [](Variable x) { nb::print(debugprint(x).c_str()); }, "x"_a,
-      "Prints the graph as a tree.");
-  m.def(
-      "pprint", [](Variable x) { return pprint(x); }, "x"_a, "The graph as a formula.");
-  m.def(
-      "to_dot", [](Variable x) { return to_dot(x); }, "x"_a, "The graph for Graphviz.");
+  bind_texts(m);
   bind_plan(m);
 }
 

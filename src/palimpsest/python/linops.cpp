@@ -363,6 +363,12 @@ void bind_runs(nb::class_<LinopObject>& c) {
           "matrix",
           [](Self self, nb::kwargs sizes) {
             const TestOptions options{.sizes = from_python<DimMap>(sizes)};
+            const Dims dims = self.value.dims();
+            for (const auto& [dim, size] : options.sizes) {
+              if (dims.count(dim) > 0 || dims.count(ND::ellipsis()) > 0) continue;
+              throw NameError("[matrix] got a size of '" + dim.str() + "', expected sizes of " +
+                              dims.str() + ".");
+            }
             return export_array(released([&] { return to_dense(self.value, options); }),
                                 kind_returned(Kind::numpy));
           },

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 namespace palimpsest::python {
 namespace {
@@ -29,10 +30,27 @@ bool call_with_info(nb::handle f, const SolveInfo& info) {
 
 }  // namespace
 
-std::shared_ptr<PyObject> shared_object(nb::object object) {
-  return {object.release().ptr(), [](PyObject* last) {
+std::shared_ptr<GlobalObject> shared_object(nb::object object) {
+  static constinit Global<std::set<GlobalObject*>> all;
+  static bool ends = false;
+  if (!ends) {
+    ends = true;
+    at_end([] {
+      const std::set<GlobalObject*> last = all.get();  // the end of one may end others
+      for (GlobalObject* kept : last) {
+        if (all.get().contains(kept)) kept->clear();
+      }
+    });
+  }
+  auto* const made = new GlobalObject();
+  made->set(std::move(object));
+  all.get().insert(made);
+  return {made, [](GlobalObject* last) {
+            if (!nb::is_alive()) return;
             const Locked locked;
-            Py_DECREF(last);
+            all.get().erase(last);
+            last->clear();
+            delete last;
           }};
 }
 
@@ -67,7 +85,7 @@ std::function<bool(const SolveInfo&)> with_progress(
   return [report = shared_object(report), callback = std::move(callback)](const SolveInfo& info) {
     {
       const Locked locked;
-      call_with_info(report.get(), info);
+      call_with_info(report->get(), info);
     }
     return !callback || callback(info);
   };

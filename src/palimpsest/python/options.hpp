@@ -49,8 +49,9 @@ struct Fields<Both<A, B>> {
 
 /// The name of a field in Python.
 const char* keyword_of(const char* field);
-/// An object of Python that threads without the lock of the interpreter may give up.
-std::shared_ptr<PyObject> shared_object(nb::object object);
+/// An object of Python that threads without the lock of the interpreter may give up. It is cleared
+/// at the end of the module: the garbage collector does not see the cycles that it is part of.
+std::shared_ptr<GlobalObject> shared_object(nb::object object);
 /// A callback of Python. Its exceptions end the solve and arrive as they are.
 std::function<bool(const SolveInfo&)> as_callback(nb::handle f);
 /// One that shows how far a solve is, then calls `callback`. None: nothing is shown.

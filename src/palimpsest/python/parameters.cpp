@@ -114,6 +114,7 @@ namespace {
 using Self = ParameterObject&;
 
 nb::object shown(Self self) {
+  check_not_building();
   return export_in_place(released([&] { return self.parameter.borrowed(); }), Kind::numpy);
 }
 
@@ -201,12 +202,14 @@ void bind_parameters(nb::module_& m) {
           "value"_a, nb::kw_only(), "trainable"_a = false, "borrow"_a = false)
       .def_prop_ro(
           "data", [](Self self) -> Shown<"Tensor"> {
+            check_not_building();
             return borrowed_from(self.parameter.variable().container(), self.parameter.borrowed());
           },
           "A Tensor over the very memory. Call touch() after writing another way.")
       .def_prop_ro(
           "value",
           [](Self self) {
+            check_not_building();
             return export_read_only(released([&] { return self.parameter.value(); }));
           },
           "The value, read-only.")

@@ -30,6 +30,12 @@ struct FunctionObject {
 PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named);
 /// The first argument holds the arrays to write into.
 void call_into(const FunctionObject& self, nb::args positional, nb::kwargs named);
+/// Members that show the graph, the state and the work of a function.
+void bind_facts_of_functions(nb::module_& m, nb::class_<FunctionObject>& c);
+/// The container of an input or a shared variable, by its variable or its name.
+Container& container_of_key(const FunctionObject& self, nb::handle key);
+/// Class RandomState.
+void bind_random_states(nb::module_& m);
 /// Results in a list, as a call gives them back.
 nb::object formed(const FunctionObject& self, nb::list results);
 

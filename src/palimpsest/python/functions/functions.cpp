@@ -236,11 +236,6 @@ PlanObject planned(Self self, nb::args positional) {
   return {std::make_shared<const Plan>(released([&] { return self.f.plan(types); }))};
 }
 
-Container& container_of_key(Self self, nb::handle key) {
-  if (PyUnicode_Check(key.ptr())) return self.f.container(nb::cast<std::string>(key));
-  return self.f.container(from_python<Variable>(key));
-}
-
 std::string signature_of(Self self) {
   std::string text = "Function(";
   const std::vector<Variable> inputs = self.f.inputs();
@@ -358,10 +353,12 @@ void bind_functions(nb::module_& m) {
   static PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_function)},
                                 PALIMPSEST_SLOTS_OF_HELD(FunctionObject),
                                 {0, nullptr}};
-  nb::class_<FunctionObject>(m, "Function", nb::is_weak_referenceable(), nb::type_slots(slots),
-                             "A compiled graph.")
-      .def("call_into", call_into,
-           "call_into(out, *args, **kwargs): writes the results into given arrays.")
+  nb::class_<FunctionObject> c(m, "Function", nb::is_weak_referenceable(), nb::type_slots(slots),
+                               "A compiled graph.");
+  bind_facts_of_functions(m, c);
+  bind_random_states(m);
+  c.def("call_into", call_into,
+        "call_into(out, *args, **kwargs): writes the results into given arrays.")
       .def("plan", planned,
            "The plan for arguments like these: arrays, TensorType or (dtype, shape).")
       .def(
@@ -394,7 +391,6 @@ void bind_functions(nb::module_& m) {
       .def("__reduce__", reduced)
       .def_prop_ro("_definition", definition_of)
       .def("_formed", formed)
-      .def("dprint", [](Self self) { return self.f.dprint(); })
       .def_prop_ro("_names", [](Self self) { return self.names; })
       .def("__repr__", signature_of);
   m.def("_function_of_bytes", function_of_bytes);

@@ -196,6 +196,7 @@ void bind_debugging(nb::module_& m, nb::module_& ops) {
   m.def(
       "Breakpoint", [](Dims dims, const std::string& hook) { return Breakpoint(dims, hook); },
       "dims"_a, "hook"_a);
+  m.attr("BreakpointLinop") = m.attr("Breakpoint");
   ops.def(
       "breakpoint",
       [](Variable x, const std::string& hook, PassDirection direction) {

@@ -114,7 +114,7 @@ std::function<Variable(const V&...)> graph_function(nb::handle f, const char* wh
   }
   return [f = shared_object(nb::borrow(f))](const V&... arguments) {
     const Locked locked;
-    return from_python<Variable>(nb::handle(f.get())(to_python(arguments)...));
+    return from_python<Variable>(f->get()(to_python(arguments)...));
   };
 }
 

@@ -10,6 +10,8 @@
 #include "palimpsest/python/errors.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/options.hpp"
+#include "palimpsest/python/values.hpp"
 
 namespace palimpsest::python {
 
@@ -18,6 +20,27 @@ namespace {
 enum Role { fn, adj_fn, normal_fn, adj_normal_fn, split, adj_split, size, check, role_count };
 constexpr std::array<const char*, role_count> kRoles{
     "fn", "adj_fn", "normal_fn", "adj_normal_fn", "split", "adj_split", "size", "check"};
+// What each does, for notes.
+constexpr std::array<const char*, role_count> kParts{
+    "forward", "adjoint", "normal", "normal of the adjoint", "split", "split of the adjoint",
+    "size",    "check"};
+
+// Dimensions without the brackets.
+std::string listed(const Dims& dims) {
+  const std::string text = dims.str();
+  return text.starts_with('(') ? text.substr(1, text.size() - 2) : text;
+}
+
+// While it lives, the calling thread is in a function that builds a graph.
+class Building {
+ public:
+  Building() { ++depth; }
+  ~Building() { --depth; }
+  Building(const Building&) = delete;
+  Building& operator=(const Building&) = delete;
+  static constinit thread_local int depth;
+};
+constinit thread_local int Building::depth = 0;
 
 // A type with functions of Python, which the list `functions` keeps alive.
 struct PythonType : LinopType {
@@ -51,8 +74,8 @@ Result call(Role role, const NamedLinop& A, const Arguments&... arguments) {
     const nb::object result = function_of(A, role)(to_python(A), arguments...);
     if constexpr (!std::is_void_v<Result>) return from_python<Result>(result);
   } catch (nb::python_error& error) {
-    add_note(error, nb::cast("while building " + A.type().name + " (" + A.ishape().str() + " -> " +
-                             A.oshape().str() + "), " + kRoles[role]));
+    add_note(error, nb::cast("while building " + A.type().name + " (" + listed(A.ishape()) +
+                             " -> " + listed(A.oshape()) + "), " + kParts[role]));
     throw;
   }
 }
@@ -60,6 +83,7 @@ Result call(Role role, const NamedLinop& A, const Arguments&... arguments) {
 template <Role role>
 Variable build(const NamedLinop& A, const Variable& x) {
   const Locked locked;
+  const Building scope;
   return call<Variable>(role, A, to_python(x));
 }
 
@@ -137,13 +161,9 @@ VariableFunction function_of(nb::handle object, const char* what) {
     throw TypeError("[SimpleLinop] got " + class_name(object) + " for " + what +
                     ", expected a function of a Variable.");
   }
-  const std::shared_ptr<PyObject> kept(object.inc_ref().ptr(), [](PyObject* dropped) {
+  return [kept = shared_object(nb::borrow(object))](const Variable& x) {
     const Locked locked;
-    Py_DECREF(dropped);
-  });
-  return [kept](const Variable& x) {
-    const Locked locked;
-    return from_python<Variable>(nb::borrow(kept.get())(to_python(x)));
+    return from_python<Variable>(nb::borrow(kept->get())(to_python(x)));
   };
 }
 
@@ -164,6 +184,13 @@ Attribute attribute_of(nb::handle object) {
   }
   throw TypeError("got " + class_name(object) +
                   ", expected an array, a number, a string, dimensions or a list of these.");
+}
+
+void check_not_building() {
+  if (Building::depth == 0) return;
+  throw StateError(
+      "[Parameter] got a request for its value in a function that builds the graph of an operator, "
+      "expected its use as a Variable. Try functions of ps.ops.");
 }
 
 nb::tuple modules_of(const NamedLinop& A) {
@@ -197,16 +224,16 @@ void bind_user_linops(nb::module_& m) {
   m.def(
       "SimpleLinop",
       [](nb::handle f, nb::handle adjoint, nb::handle normal, Dims ishape,
-         std::optional<Dims> oshape, const std::string& name) {
+         std::optional<Dims> oshape, const std::optional<std::string>& name) {
         return SimpleLinop({.fn = function_of(f, "fn"),
                             .adj_fn = function_of(adjoint, "adj_fn"),
                             .normal_fn = function_of(normal, "normal_fn"),
                             .ishape = ishape,
                             .oshape = oshape,
-                            .name = name});
+                            .name = name.value_or("SimpleLinop")});
       },
-      "fn"_a, "adj_fn"_a.none() = nb::none(), "normal_fn"_a.none() = nb::none(), nb::kw_only(),
-      "ishape"_a = "...", "oshape"_a.none() = nb::none(), "name"_a = "SimpleLinop",
+      "fn"_a, "adj_fn"_a.none() = nb::none(), "normal_fn"_a.none() = nb::none(), "ishape"_a = "...",
+      "oshape"_a.none() = nb::none(), "name"_a.none() = nb::none(),
       "An operator of functions of a Variable; the adjoint is derived where it is not given.");
 }
 
