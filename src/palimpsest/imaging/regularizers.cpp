@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "palimpsest/base/edit_distance.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/permute.hpp"
@@ -77,20 +78,6 @@ std::optional<T> number_of(std::string_view text) {
   return value;
 }
 
-// Letters to insert, delete or replace.
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row.back();
-}
-
 const Name& read_name(Reader& reader) {
   const std::string_view word = reader.until("(:,");
   const auto* const it = std::find_if(std::begin(kRegularizerNames), std::end(kRegularizerNames),
@@ -100,7 +87,7 @@ const Name& read_name(Reader& reader) {
   std::size_t least = std::string::npos;
   for (const Name& name : kRegularizerNames) {
     known.push_back(name.text);
-    const std::size_t distance = edits_between(word, name.text);
+    const std::size_t distance = edit_distance(word, name.text);
     if (distance < least) nearest.clear();
     least = std::min(least, distance);
     if (distance == least) nearest.push_back(name.text);

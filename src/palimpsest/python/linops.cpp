@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // class NamedLinop, and the parameters of operators.
+#include "palimpsest/base/edit_distance.hpp"
 #include "palimpsest/linop/copies/copying.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/core/attribute.hpp"
@@ -125,19 +126,15 @@ Shown<"NamedLinop"> chained(Self self, nb::handle other) {
 
 // -- parts --------------------------------------------------------------------------------------
 
-// The nearest name to one that there is not, by shared letters.
+// The nearest name to one that there is not.
 std::string advice_for(const NamedLinop& A, const std::string& name) {
-  std::string text;
-  for (const auto& [key, parameter] : A.params()) text += (text.empty() ? "" : ", ") + key;
-  std::string best;
-  std::size_t most = 0;
+  std::string text, best;
+  std::size_t least = name.size() / 2 + 1;
   for (const auto& [key, parameter] : A.params()) {
-    std::size_t common = 0;
-    for (char c : name) common += key.find(c) != std::string::npos;
-    if (common > most && 2 * common > name.size()) {
-      most = common;
-      best = key;
-    }
+    text += (text.empty() ? "" : ", ") + key;
+    const std::size_t distance = edit_distance(name, key);
+    if (distance < least) best = key;
+    least = std::min(least, distance);
   }
   std::string advice = "'" + A.name() + "' has no attribute or parameter '" + name + "'";
   if (!best.empty()) advice += "; did you mean " + best + "?";

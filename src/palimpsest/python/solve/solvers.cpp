@@ -162,9 +162,9 @@ void bind_spectrum(nb::module_& m) {
         const Tensor start = data_for(A, v0);
         PowerResult r = released([&] { return power_method(A, start, options); });
         expect_finite(r.status, "power_method", A);
-        const nb::object found = options.batch.empty()
-                                     ? nb::cast(r.eigenvalue)
-                                     : export_array(std::move(r.eigenvalues), Kind::numpy);
+        const nb::object found = options.batch.empty() ? nb::cast(r.eigenvalue)
+                                                       : export_array(std::move(r.eigenvalues),
+                                                                      kind_returned(Kind::numpy));
         return nb::make_tuple(found, array_like(v0, std::move(r.v)));
       });
   def_with_options<LanczosOptions>(
