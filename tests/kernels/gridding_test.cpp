@@ -463,7 +463,7 @@ TEST(Gridding, RefusesWhatMakesNoSense) {
   expect_refused(spec, "locs: got points of 4 coordinates");
   spec = good;
   spec.width[0] = 0;
-  expect_refused(spec, "width: got 0.0");
+  expect_refused(spec, "width: got 0, expected");
   spec.width[0] = std::nan("");
   expect_refused(spec, "width");
   spec = good;

@@ -122,7 +122,7 @@ def test_every_factory_is_tested():
     tested = {name.split()[0] for name in CASES}
     # Examples run as tests, too: public/test_docstrings.py.
     tested |= {name for name in factories if "ps.check_contract(" in (getattr(ps, name).__doc__ or "")}
-    aliases = {"FFT", "NUFFT", "FFTConvolution"}
+    aliases = {"FFT", "NUFFT", "FFTConvolution", "BreakpointLinop"}
     no_operators = {"DebugMode", "NanGuardMode", "MonitorMode", "Breakpoint", "Dim", "SimpleLinop"}  # functions/test_monitor.py, user/test_user_linop.py
     proxes = {"L1", "L2", "L21", "SquaredL2", "Huber", "ZeroProx", "Box", "NonNegative",
               "RealValued", "Ball", "Affine", "CustomProx", "TotalVariation", "L1Wavelet", "Nuclear",
