@@ -15,8 +15,6 @@
 #include "palimpsest/linop/containers/stack.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
-#include "palimpsest/linop/operators/identity.hpp"
-#include "palimpsest/linop/operators/scalar.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/malloc_counter.hpp"
@@ -153,23 +151,6 @@ TEST_F(GrowthTest, BlockDiagonalOfOperators) {
     for (int i = 0; i < n; ++i) list.push_back(Diagonal(weights({2, 4, 4}, i), "c y x"));
     apply(BlockDiagonal(list, ND("c"), ND("c")), {2 * n, 4, 4});
   });
-}
-
-// Every level looks for sizes in all that it holds, and has a path as long as it is deep: the work
-// is quadratic. Four times the levels may take 25 times the bytes; cubic growth would take 64.
-TEST_F(GrowthTest, SumsInChainsInSums) {
-  const auto bytes_of = [](int n) {
-    NamedLinop A = Identity("N");
-    for (int i = 0; i < n; ++i) {
-      A = i % 2 == 0 ? A + Scalar(1.0, "N") : Chain(A, Scalar(1.0, "N"));
-    }
-    const std::size_t before = testing::bytes_of_mallocs();
-    apply(A, {1});
-    return static_cast<double>(testing::bytes_of_mallocs() - before);
-  };
-  bytes_of(10);
-  const double few = bytes_of(50), many = bytes_of(200);
-  EXPECT_LT(many, 25 * few) << "50 levels: " << few << " bytes, 200 levels: " << many;
 }
 
 }  // namespace

@@ -54,7 +54,13 @@ PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptio
     return !options.callback || options.callback(info);
   };
   const Problem p = square_problem(A, v0);
-  SolveResult result = solve(*find_solver("power_method"), p, v0, with);
+  Tensor start = v0;  // its length is free
+  const bool has_length = is_floating(v0.dtype()) || is_complex(v0.dtype());
+  if (const int e = has_length ? scale_exponent(largest_part(v0), 0, v0.dtype()) : 0; e != 0) {
+    start = v0.contiguous().clone();
+    multiply_by_power_of_two(start, e);
+  }
+  SolveResult result = solve(*find_solver("power_method"), p, start, with);
   PowerResult made{std::move(result.x), eigenvalue, {}, result.status, result.iterations};
   if (result.status == Status::diverged) made.eigenvalue = std::nan("");
   if (options.batch.empty()) return made;

@@ -9,9 +9,6 @@ namespace {
 
 using namespace krylov;
 
-// Of a vector of float32 that is not near the ends of its range.
-constexpr double kLeastSquare = 1e-25;
-
 void declare_power_method(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::b());
   state.add("eigenvalue", p.numbers());
@@ -21,16 +18,8 @@ Variable unit(const Space& X, const Variable& v, const Variable& size) {
   return v * X.spread(value_if(ops::gt(size, 0.0), ops::reciprocal(size)));
 }
 
-// A start whose square is out of range is divided by its largest magnitude instead.
 void set_up_power_method(const Problem& p, Scope& s) {
-  const Space& X = p.x();
-  const Variable x = s["x"], square = X.norm2(x), largest = X.total(ops::max(ops::abs(x)));
-  const Variable is_in_range =
-      ops::logical_and(ops::gt(square, kLeastSquare), ops::lt(square, 1 / kLeastSquare));
-  const Variable is_plain = ops::logical_or(is_in_range, ops::eq(largest, 0.0));
-  const Variable size = ops::sqrt(square);
-  const Variable one_over = value_if(ops::gt(size, 0.0), ops::reciprocal(size));
-  s.set("x", x * X.spread(ops::where(is_plain, one_over, ops::reciprocal(largest))));
+  s.set("x", unit(p.x(), s["x"], ops::sqrt(p.x().norm2(s["x"]))));
 }
 
 void step_power_method(const Problem& p, Scope& s, int) {
