@@ -154,7 +154,7 @@ TEST_F(FromPics, KspaceOfOneCoilHasNoAxisOfCoils) {
   bart("phantom -k -t traj samples");
   bart("pics -S -t traj -l2 -r 0.01 -i 50 samples maps theirs");
   recon("samples", {"--trajectory", dir / "traj.cfl", "--reg", "l2:0.01", "--iterations", "50"});
-  EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.01);
+  EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 0.02);
   ours({"maps", dir / "ksp.cfl", dir / "m.npy"});
   EXPECT_EQ(read_npy(dir / "m.npy").shape(), (Extents{1, 64, 64}));
 }

@@ -150,7 +150,7 @@ TEST_F(MissingSide, IsRefusedWhereNoneIs) {
                         ": one side of k-space is missing "
                         "along both axis 0 and axis 1"));
   EXPECT_THAT(refusal({dir / "partial.npy", "--partial", "pocs", "--sets", "2"}),
-              HasSubstr("got --sets 2"));
+              HasSubstr("got 2 sets of maps"));
 }
 
 TEST_F(MissingSide, AnnouncedIsMeasured) {
