@@ -315,6 +315,21 @@ TEST_F(RawScans, GoldenAngleSpokesBecomeFrames) {
   EXPECT_THAT(refused.err, HasSubstr("[--frames] got 85 readouts for a frame of "));
 }
 
+TEST_F(RawScans, TrajectoriesThatReachTooFarAreToldOf) {
+  const Tensor trajectory = radial_trajectory({.spokes = 30, .samples = 2 * kN});
+  RawScan scan = along(trajectory, phantom(), "radial");
+  const auto warnings = [&] {
+    write_ismrmrd(dir / "far.h5", scan);
+    return run_command({"recon", dir / "far.h5", "--save", dir / "y.npy"}).out;
+  };
+  EXPECT_THAT(warnings(), ::testing::Not(HasSubstr("units?")));
+  scan.trajectory = scan.trajectory.clone();
+  for (index_t i = 0; i < scan.trajectory.numel(); ++i) {
+    scan.trajectory.mutable_data<float>()[i] *= 2;
+  }
+  EXPECT_THAT(warnings(), HasSubstr("units? The trajectory reaches 2 times the k-space"));
+}
+
 TEST_F(RawScans, WhatCannotBeHonouredIsRefusedByName) {
   const Tensor trajectory = radial_trajectory({.spokes = 30, .samples = 2 * kN});
   RawScan scan = along(trajectory, phantom(), "radial");

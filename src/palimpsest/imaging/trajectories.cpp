@@ -225,6 +225,22 @@ Tensor epi_trajectory(const EpiOptions& o) {
   return result;
 }
 
+std::string unit_warning(const Tensor& trajectory, const Extents& image) {
+  constexpr double kLargestReach = 1.5;
+  const float* k = trajectory.data<float>();
+  const auto d = static_cast<std::size_t>(trajectory.shape(-1));
+  double reach = 0;
+  for (std::size_t i = 0, end = static_cast<std::size_t>(trajectory.numel()); i < end; ++i) {
+    const auto n = static_cast<double>(image[d - 1 - i % d]);
+    reach = std::max(reach, 2 * std::abs(static_cast<double>(k[i])) / n);
+  }
+  if (reach <= kLargestReach) return "";
+  return fmt::format(
+      "warning: units? The trajectory reaches {:.3g} times the k-space of {}, expected cycles per "
+      "field of view",
+      reach, to_string(image));
+}
+
 Tensor coordinates_of_grid(const Tensor& trajectory) {
   const std::vector<index_t> last = {static_cast<index_t>(trajectory.rank()) - 1};
   return trajectory.flip(last).contiguous();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -85,6 +87,12 @@ struct EpiOptions {
 /// Shapes   (lines, samples, 2)
 /// Errors   ValueError: a number out of range; "echo_train": lines are not a multiple of it
 Tensor epi_trajectory(const EpiOptions& options);
+
+/// A warning if a coordinate lies more than 1.5 times as far out as k-space of the image reaches:
+/// the trajectory is likely to have another unit. Empty: none does.
+///
+/// Shapes   trajectory (.., d), float32, dense, of x, y, ..; image (.., y, x), of d extents
+std::string unit_warning(const Tensor& trajectory, const Extents& image);
 
 /// Locations for Nufft() of arrays (.., z, y, x): the coordinates in reverse order.
 Tensor coordinates_of_grid(const Tensor& trajectory);

@@ -51,9 +51,7 @@ SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& opt
                  whole.bytes() + smallest_cg_budget(A.N(), whole.type(), unlimited));
     const index_t state =
         whole.bytes() + plan_conjugate_gradients(A.N(), whole.type(), unlimited).state_bytes;
-    throw BudgetError("[cg_normal] nothing fits the budget: got " + std::to_string(*budget) +
-                      " bytes, the smallest is " + std::to_string(least) + ". The state takes " +
-                      std::to_string(state) + " of them for any tiles");
+    refuse_budget("cg_normal", *budget, least, state);
   }
 }
 

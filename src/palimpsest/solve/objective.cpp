@@ -184,6 +184,16 @@ Chosen chosen(const Objective& objective, const TensorType& b, const MinimizeOpt
   return {*find_solver("conjugate_gradients"), std::move(problem), how, std::move(rhs)};
 }
 
+}  // namespace
+
+void refuse_budget(std::string_view who, index_t budget, index_t smallest, index_t state) {
+  throw BudgetError("[" + std::string(who) + "] nothing fits the budget: got " +
+                    std::to_string(budget) + " bytes, the smallest is " + std::to_string(smallest) +
+                    ". The state takes " + std::to_string(state) + " of them for any tiles");
+}
+
+namespace {
+
 // Names the smallest budget of all that minimize() does where one of its parts finds none.
 template <class Work>
 auto within_budget(const Objective& f, const TensorType& b, const MinimizeOptions& options,
@@ -198,10 +208,7 @@ auto within_budget(const Objective& f, const TensorType& b, const MinimizeOption
     MinimizeOptions unlimited = options;
     unlimited.budget_bytes.reset();
     const index_t state = plan_minimize(f, b, unlimited).state_bytes;
-    throw BudgetError("[minimize] nothing fits the budget: got " + std::to_string(budget) +
-                      " bytes, the smallest is " +
-                      std::to_string(smallest_minimize_budget(f, b, options)) +
-                      ". The state takes " + std::to_string(state) + " of them for any tiles");
+    refuse_budget("minimize", budget, smallest_minimize_budget(f, b, options), state);
   }
 }
 

@@ -2,14 +2,12 @@
 // palimpsest nufft: Fourier transform between images and samples along a trajectory.
 
 #include "palimpsest/cli/steps/prelude.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
 
 namespace palimpsest::cli {
 namespace {
-
-// Trajectories that reach further are likely to have another unit.
-constexpr double kLargestReach = 1.5;
 
 struct NufftCommand {
   std::string input, output, trajectory, size, weights;
@@ -64,18 +62,6 @@ std::optional<Tensor> read_weights(const NufftCommand& options, const Tensor& tr
   return weights;
 }
 
-// The largest distance of a coordinate from the middle, as a multiple of the image's k-space.
-double reach_of(const Tensor& trajectory, const Extents& image) {
-  const float* k = trajectory.data<float>();
-  const index_t d = trajectory.shape(2);
-  double reach = 0;
-  for (index_t i = 0, end = trajectory.numel(); i < end; ++i) {
-    const auto n = static_cast<double>(image[static_cast<std::size_t>(d - 1 - i % d)]);
-    reach = std::max(reach, 2 * std::abs(static_cast<double>(k[i])) / n);
-  }
-  return reach;
-}
-
 Tensor computed(const NufftCommand& options, const Tensor& x, const Tensor& trajectory,
                 const std::optional<Tensor>& weights, const Extents& image, const NamedLinop& A) {
   if (options.inverse) {
@@ -122,12 +108,8 @@ void nufft(const NufftCommand& options) {
   x = x.to(DType::complex64).contiguous();
   check_finite(options.input, x, to_image ? kspace_values() : image_values());
   const std::optional<Tensor> weights = read_weights(options, trajectory);
-  if (const double reach = reach_of(trajectory, image); reach > kLargestReach) {
-    run.note(
-        fmt::format("warning: units? The trajectory reaches {:.3g} times the k-space of {}, "
-                    "expected cycles per field of view",
-                    reach, to_string(image)));
-  }
+  const std::string warning = unit_warning(trajectory, image);
+  if (!warning.empty()) run.note(warning);
   const NamedLinop A = trajectory_transform(trajectory, image, options.inverse);
   run.facts().set("input", options.input).set("readouts", trajectory.shape(0));
   const index_t work = working_bytes(options, x, image, A);

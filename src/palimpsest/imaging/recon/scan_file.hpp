@@ -88,7 +88,6 @@ class ScanFile {
   void open_raw(MemoryLedger& ledger);
   void open_raw_grid();
   void open_raw_trajectory();
-  void note_reach();
   void read_raw_trajectory(const std::vector<std::size_t>& readouts);
   std::vector<std::size_t> ordered_readouts(index_t slice) const;
   void open_geometry();

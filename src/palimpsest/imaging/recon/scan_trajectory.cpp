@@ -3,6 +3,7 @@
 
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
+#include "palimpsest/imaging/trajectories.hpp"
 
 namespace palimpsest {
 namespace {
@@ -123,7 +124,10 @@ void ScanFile::open_raw_trajectory() {
   const bool is_volume = layout_.trajectory.shape(2) == 3;
   layout_.wanted = {is_volume ? matrix[2] : 1, matrix[1], matrix[0]};
   layout_.columns = matrix[0];
-  note_reach();
+  const Extents& image = layout_.wanted;
+  const std::string warning =
+      unit_warning(layout_.trajectory, is_volume ? image : Extents{image[1], image[2]});
+  if (!warning.empty()) layout_.notes.push_back(warning);
   layout_.division = is_volume ? Division::volume : Division::plane;
   const index_t n_frames = layout_.n_frames();
   layout_.readouts_per_frame = std::ssize(readouts) / n_frames;
@@ -146,20 +150,6 @@ void ScanFile::open_raw_trajectory() {
   opening_bytes_ = raw_->opening_bytes() +
                    raw_->reading_bytes(sorted_numbers(readouts), kReadingBytes) +
                    layout_.trajectory.nbytes();
-}
-
-// A trajectory that reaches much further than the image's k-space is likely to have another unit.
-void ScanFile::note_reach() {
-  constexpr double kLargestReach = 1.5;
-  const std::array<double, 3> largest = largest_coordinate(layout_.trajectory);
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    const double nominal = static_cast<double>(layout_.wanted[2 - axis]) / 2;
-    if (largest[axis] <= kLargestReach * nominal) continue;
-    layout_.notes.push_back(fmt::format(
-        "warning: units? The trajectory reaches {:g} cycles per field of view along {}, "
-        "expected about {:g}",
-        largest[axis], "xyz"[axis], nominal));
-  }
 }
 
 void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {

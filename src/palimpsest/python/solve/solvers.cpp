@@ -140,7 +140,7 @@ void bind_plans(nb::module_& m) {
       });
 }
 
-void expect_finite(Status status, const char* who, const NamedLinop& A) {
+void refuse_divergence(Status status, const char* who, const NamedLinop& A) {
   if (status != Status::diverged) return;
   throw ValueError("[" + std::string(who) + "] A: " + A.str() +
                    " gave numbers that are not finite, or too large for the dtype");
@@ -151,7 +151,7 @@ void bind_spectrum(nb::module_& m) {
       m, "svd", "tuple[NDArray, NDArray, NDArray]", {"A", "k"},
       +[](const SvdOptions& options, NamedLinop A, index_t k) {
         SvdResult r = released([&] { return svd(A, k, options); });
-        expect_finite(r.status, "svd", A);
+        refuse_divergence(r.status, "svd", A);
         return nb::make_tuple(export_array(std::move(r.U), kind_returned(Kind::numpy)),
                               export_array(std::move(r.S), kind_returned(Kind::numpy)),
                               export_array(std::move(r.Vh), kind_returned(Kind::numpy)));
@@ -161,7 +161,7 @@ void bind_spectrum(nb::module_& m) {
       +[](const PowerOptions& options, NamedLinop A, ArrayGiven v0) {
         const Tensor start = data_for(A, v0);
         PowerResult r = released([&] { return power_method(A, start, options); });
-        expect_finite(r.status, "power_method", A);
+        refuse_divergence(r.status, "power_method", A);
         const nb::object found = options.batch.empty() ? nb::cast(r.eigenvalue)
                                                        : export_array(std::move(r.eigenvalues),
                                                                       kind_returned(Kind::numpy));

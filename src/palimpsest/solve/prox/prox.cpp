@@ -256,15 +256,19 @@ bool is_far(const Tensor& x) {
          largest * std::sqrt(2.0 * static_cast<double>(x.numel())) > 1 / (2 * std::sqrt(least));
 }
 
-// Parameters may have been written since they were checked.
-bool checked(const Prox& g) {
-  bool are_far = false;
+// They may have been written since they were checked.
+void check_parameters(const Prox& g) {
   if (!g.params().empty() && g.type().check != nullptr) g.type().check(g);
-  for (const auto& [name, p] : g.params()) {
-    are_far |= p.present() && is_inexact(p.value().dtype()) && is_far(p.value());
-  }
-  for (const Prox& part : g.parts()) are_far |= checked(part);
-  return are_far;
+  for (const Prox& part : g.parts()) check_parameters(part);
+}
+
+bool has_far_parameters(const Prox& g) {
+  const auto is_far_one = [](const auto& named) {
+    const Parameter& p = named.second;
+    return p.present() && is_inexact(p.value().dtype()) && is_far(p.value());
+  };
+  return std::any_of(g.params().begin(), g.params().end(), is_far_one) ||
+         std::any_of(g.parts().begin(), g.parts().end(), has_far_parameters);
 }
 
 Function compiled_call(const Prox& g, ProxNode::Call call, const Tensor& x) {
@@ -273,7 +277,8 @@ Function compiled_call(const Prox& g, ProxNode::Call call, const Tensor& x) {
     throw DTypeError(who(g) + "got " + std::string(name_of(x.dtype())) +
                      ", expected a floating or complex dtype");
   }
-  const bool are_far = checked(g) || is_far(x);
+  check_parameters(g);
+  const bool are_far = is_far(x) || has_far_parameters(g);
   const ProxNode& node = g.node();
   const std::lock_guard lock(node.mutex);
   for (const auto& made : node.compiled) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "palimpsest/base/config.hpp"
@@ -51,5 +52,9 @@ class RightHandSide {
   std::optional<BudgetSplit> split_;
   std::vector<Target> targets_;
 };
+
+/// BudgetError: neither the right side nor the iterations have tiles that fit.
+[[noreturn]] void refuse_budget(std::string_view who, index_t budget, index_t smallest,
+                                index_t state);
 
 }  // namespace palimpsest
