@@ -646,14 +646,23 @@ def _op_with(**methods):
     return type("Given", (Scale,), methods)(1.0)
 
 
-@pytest.mark.parametrize("shapes", [lambda s: [], lambda s: s * 2, lambda s: None, lambda s: [(3, 3)], lambda s: [(-1,)],
-                                    lambda s: [(None,)], lambda s: [("a",)]])
-def test_shapes_that_do_not_fit_the_outputs_are_refused(shapes):
+@pytest.mark.parametrize("shapes", [lambda s: None, lambda s: [(-1,)], lambda s: [(None,)], lambda s: [("a",)]])
+def test_what_are_no_shapes_is_refused(shapes):
     op = _op_with(infer_shapes=lambda self, node, given: shapes(given))
     x = ps.dvector("x")
     f = ps.function([x], op(x))
     with pytest.raises(ps.OpError, match=r"Given\] infer_shapes"):
         f(np.ones(3))
+
+
+@pytest.mark.parametrize("shapes", [lambda s: [], lambda s: s * 2, lambda s: [(3, 3)], lambda s: [()]])
+def test_shapes_that_do_not_fit_the_outputs_are_refused(shapes):
+    op = _op_with(infer_shapes=lambda self, node, given: shapes(given))
+    x = ps.dvector("x")
+    with pytest.raises(ps.ShapeError, match=r"Given\] infer_shapes"):
+        ps.function([x], op(x))(np.ones(3))
+    with pytest.raises(ps.InvalidValueError, match="inferred shape"):
+        ps.function([x], op(x), mode="DebugMode")(np.ones(3))
 
 
 @pytest.mark.parametrize("given, error, text", [
