@@ -266,12 +266,12 @@ TEST_F(Basis, WhatCannotBeDoneIsRefusedByName) {
   plain.resize(3);
   EXPECT_THAT(refusal(plain, {"--reg", "tv(B):0.1"}), HasSubstr("no dimension B in the image"));
   EXPECT_THAT(refusal(on_grid(), {"--partial", "pocs"}), HasSubstr("[--partial]"));
-  EXPECT_THAT(refusal(on_grid(), {"--reg", "ball:1"}), HasSubstr("ball: got --basis too"));
+  EXPECT_THAT(refusal(on_grid(), {"--reg", "ball:1"}), HasSubstr("'ball:1': got --basis too"));
   write_npy(dir / "w.npy", Tensor::ones({kFrames * kSpokes, 2 * kColumns}, DType::float32));
   std::vector<std::string> spokes_alone = on_spokes();
   spokes_alone.resize(spokes_alone.size() - 2);
   EXPECT_THAT(refusal(spokes_alone, {"--reg", "ball:1", "--weights", dir / "w.npy"}),
-              HasSubstr("ball: got --weights too"));
+              HasSubstr("'ball:1': got --weights too"));
   EXPECT_THAT(refusal(on_grid(), {"--save", dir / "x.h5"}), HasSubstr("[--basis] " + dir / "x.h5"));
   write_file(dir / "text.txt", "1 2 3");
   EXPECT_THAT(refusal(on_grid("text.txt")), HasSubstr("text.txt"));

@@ -73,6 +73,7 @@ TEST(Regularizer, MistakesAreShownWhereTheyAre) {
   expect("l2(Nx):1", "has no dimensions");
   expect("tv:1,wavelet=db2", "character 6: tv has no key 'wavelet'");
   expect("tv:1,iso", "expected '='");
+  expect("tv:1,iso=1,iso=0", "character 12: iso stands there twice");
   expect("tv:1,iso=2", "expected 1 or 0, got '2'");
   expect("l1wav:1,wavelet=db99", "db99");
   expect("l1wav:1,levels=0", "auto");
@@ -109,9 +110,17 @@ TEST(Regularizer, ConstraintsComeFirstAndOthersBecomeTerms) {
   EXPECT_EQ(added({"tv:1", "l1wav:1"}).terms.size(), 1U);
   const Objective within = added({"ball:1", "l1wav:1"});
   EXPECT_TRUE(within.h && within.terms.empty() && !within.h->has_state());
-  expect_error<ValueError>([&] { added({"ball:1", "ball:2"}); }, "ball: got several");
+  expect_error<ValueError>(
+      [&] {
+        added({"ball:1", "ball:2"});
+      },
+      "[reg] 'ball:2': got several balls");
   expect_error<ValueError>([&] { added({"tv(Nx,Qy):0.01"}); },
-                           "no dimension Qy in the image (Ny, Nx)");
+                           "[reg] 'tv(Nx,Qy):0.01': no dimension Qy in the image (Ny, Nx)");
+  expect_error<ValueError>([&] { added({"l1wav:1,levels=99"}); },
+                           "[reg] 'l1wav:1,levels=99': levels: got 99");
+  expect_error<ValueError>([&] { added({"lr(Ny,Nx;Ny):1"}); }, "[reg] 'lr(Ny,Nx;Ny):1'");
+  expect_error<ValueError>([&] { added({"tv:1e39"}); }, "[reg] 'tv:1e39': got the weight 1e+39");
   expect_error<ValueError>([&] { added({"lr(;T):0.01"}); }, "no dimension T");
 }
 

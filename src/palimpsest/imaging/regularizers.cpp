@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string_view>
 
 #include "palimpsest/base/edit_distance.hpp"
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/permute.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
@@ -69,6 +71,13 @@ class Reader {
   const std::string& text_;
   std::size_t at_ = 0;
 };
+
+// An error's text without the name that it begins with.
+std::string untagged(const std::exception& error) {
+  const std::string text = error.what();
+  const std::size_t tag = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  return tag == std::string::npos ? text : text.substr(tag + 2);
+}
 
 template <class T>
 std::optional<T> number_of(std::string_view text) {
@@ -179,7 +188,7 @@ bool read_wavelet_key(Reader& reader, std::string_view key, Regularizer& result)
     try {
       wavelet_filter(result.wavelet);
     } catch (const ValueError& error) {
-      reader.fail(error.what(), at);
+      reader.fail(untagged(error), at);
     }
   } else if (key == "levels") {
     const std::string_view word = reader.until(",");
@@ -229,10 +238,15 @@ bool read_other_key(Reader& reader, std::string_view key, Regularizer& result) {
   return true;
 }
 
-void read_key(Reader& reader, const Name& name, Regularizer& result) {
+void read_key(Reader& reader, const Name& name, std::vector<std::string>& keys,
+              Regularizer& result) {
   const std::size_t at = reader.at();
   const std::string key(reader.until("=,"));
   reader.expect('=');
+  if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
+    reader.fail(fmt::format("{} stands there twice", key), at);
+  }
+  keys.push_back(key);
   const bool is_wavelet = name.penalty == Penalty::l1_wavelet;
   const bool is_read =
       is_wavelet ? read_wavelet_key(reader, key, result) : read_other_key(reader, key, result);
@@ -253,19 +267,19 @@ Dims spatial_of(const Dims& image) {
   return spatial;
 }
 
-void check_dimensions(const Dims& dims, const Dims& image) {
+void check_dimensions(const Regularizer& r, const Dims& dims, const Dims& image) {
   for (const ND& d : dims) {
     if (image.contains(d)) continue;
-    throw ValueError(fmt::format("[reg] no dimension {} in the image {}", d.str(), image.str()));
+    throw wrong_term(r, fmt::format("no dimension {} in the image {}", d.str(), image.str()));
   }
 }
 
 // |F x|_1: the axes to transform go last.
-Prox fourier_l1(const Weight& lambda, const Dims& over, const Dims& image) {
+Prox fourier_l1(const Regularizer& r, const Weight& lambda, const Dims& over, const Dims& image) {
   Dims order, sparse, rest;
   for (const ND& d : image) (over.contains(d) ? sparse : rest).push_back(d);
   const auto n = static_cast<int>(sparse.size());
-  if (n > 3) throw ValueError("[reg] l1fft: expected at most 3 dimensions");
+  if (n > 3) throw wrong_term(r, fmt::format("got {} dimensions, expected at most 3", n));
   Dims frequencies;
   for (int i = 0; i < n; ++i) frequencies.push_back(ND("Freq", i + 1));
   const NamedLinop F = Fft(n, {.batch = rest, .grid = Grid{sparse, frequencies}});
@@ -276,7 +290,7 @@ Prox fourier_l1(const Weight& lambda, const Dims& over, const Dims& image) {
 Prox low_rank(const Regularizer& r, const Weight& lambda, const Dims& over, const Dims& image) {
   const Dims series = image.contains(ND("B")) ? Dims("B") : Dims("T");
   const Dims across = r.across.empty() ? series : r.across;
-  check_dimensions(across, image);
+  check_dimensions(r, across, image);
   if (r.penalty == Penalty::low_rank) return Nuclear(lambda, over, across, image);
   BlockExtents block = r.block;
   if (block.empty()) {
@@ -290,7 +304,7 @@ Prox function_of(const Regularizer& r, const Weight& lambda, const Dims& over, c
     case Penalty::l1:
       return L1(lambda);
     case Penalty::l1_wavelet:
-      check_dimensions(r.joint, image);
+      check_dimensions(r, r.joint, image);
       return L1Wavelet(lambda, over,
                        {.family = r.wavelet,
                         .levels = r.levels,
@@ -298,7 +312,7 @@ Prox function_of(const Regularizer& r, const Weight& lambda, const Dims& over, c
                         .joint = r.joint,
                         .dims = image});
     case Penalty::l1_fourier:
-      return fourier_l1(lambda, over, image);
+      return fourier_l1(r, lambda, over, image);
     case Penalty::low_rank:
     case Penalty::locally_low_rank:
       return low_rank(r, lambda, over, image);
@@ -326,12 +340,52 @@ void add_generalized(Objective& objective, const Regularizer& r, const Dims& ima
   objective.terms = std::move(f.terms);
 }
 
+// One function that is not quadratic: h of the objective if that has none, else a term.
+void add_function(Objective& objective, const Regularizer& r, const Dims& image,
+                  const WeightOf& weight) {
+  const Dims over = r.over.empty() ? spatial_of(image) : r.over;
+  const Weight lambda = weight ? weight(r) : Weight(r.lambda);
+  if (r.penalty == Penalty::total_variation) {
+    objective.terms.push_back(tv_term(lambda, over,
+                                      {.isotropic = r.isotropic,
+                                       .boundary = r.boundary,
+                                       .direction = r.direction,
+                                       .dims = image}));
+    return;
+  }
+  const Prox g = function_of(r, lambda, over, image);
+  if (objective.h) {
+    objective.terms.push_back({.g = g});
+  } else {
+    objective.h = g;
+  }
+}
+
+// Runs `add`. Errors of functions and operators name the term in place of those.
+template <class Add>
+void naming(const Regularizer& r, Add&& add) {
+  try {
+    add();
+  } catch (const ValueError& error) {
+    if (std::string_view(error.what()).starts_with("[reg] '")) throw;
+    throw wrong_term(r, untagged(error));
+  }
+}
+
 }  // namespace
+
+ValueError wrong_term(const Regularizer& r, const std::string& what) {
+  const auto* const name = std::find_if(std::begin(kRegularizerNames), std::end(kRegularizerNames),
+                                        [&](const Name& n) { return n.penalty == r.penalty; });
+  return ValueError(
+      fmt::format("[reg] '{}': {}", r.text.empty() ? std::string(name->text) : r.text, what));
+}
 
 Regularizer parse_regularizer(const std::string& text) {
   Reader reader(text);
   const Name& name = read_name(reader);
   Regularizer result;
+  result.text = text;
   result.penalty = name.penalty;
   if (reader.accept('(')) {
     if (!name.has_dims) reader.fail(fmt::format("{} has no dimensions", name.text));
@@ -343,7 +397,7 @@ Regularizer parse_regularizer(const std::string& text) {
   } else if (name.has_weight) {
     reader.fail(fmt::format("{} needs a weight, such as {}:0.01", name.text, name.text));
   }
-  while (reader.accept(',')) read_key(reader, name, result);
+  for (std::vector<std::string> keys; reader.accept(',');) read_key(reader, name, keys, result);
   if (!reader.is_done()) reader.fail("expected ',' or the end");
   return result;
 }
@@ -352,14 +406,15 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
                       const Dims& image, const WeightOf& weight) {
   std::vector<Regularizer> constraints, functions;
   for (const Regularizer& r : regularizers) {
-    check_dimensions(r.over, image);
-    if (!(r.lambda >= 0) || !std::isfinite(r.lambda)) {
-      throw ValueError(fmt::format("[reg] lambda: got {}, expected a number >= 0", r.lambda));
+    check_dimensions(r, r.over, image);
+    if (!(r.lambda >= 0) || r.lambda > std::numeric_limits<float>::max()) {
+      throw wrong_term(r, fmt::format("got the weight {}, expected a number from 0 to {:g}",
+                                      r.lambda, std::numeric_limits<float>::max()));
     }
     if (r.penalty == Penalty::l2) {
       if (r.lambda > 0) objective.quadratics.push_back({.lambda = r.lambda});
     } else if (r.penalty == Penalty::ball) {
-      if (&r != ball_of(regularizers)) throw ValueError("[reg] ball: got several, expected one");
+      if (&r != ball_of(regularizers)) throw wrong_term(r, "got several balls, expected one");
     } else {
       (is_constraint(r.penalty) ? constraints : functions).push_back(r);
     }
@@ -367,32 +422,18 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
   constraints.insert(constraints.end(), functions.begin(), functions.end());
   if (std::any_of(constraints.begin(), constraints.end(), is_generalized)) {
     if (constraints.size() > 1 || objective.h || !objective.terms.empty()) {
-      throw ValueError("[reg] tgv has an unknown of its own: expected no other term but l2");
+      const auto tgv = std::find_if(constraints.begin(), constraints.end(), is_generalized);
+      throw wrong_term(*tgv, "tgv has an unknown of its own: expected no other term but l2");
     }
-    add_generalized(objective, constraints[0], image, weight);
+    naming(constraints[0], [&] { add_generalized(objective, constraints[0], image, weight); });
     return;
   }
   // A function of differences is a term, and its dual variable has no place beside random shifts.
   const bool is_alone = !objective.h && objective.terms.empty() && constraints.size() == 1 &&
                         ball_of(regularizers) == nullptr;
-  for (Regularizer r : constraints) {
-    const Dims over = r.over.empty() ? spatial_of(image) : r.over;
-    const Weight lambda = weight ? weight(r) : Weight(r.lambda);
-    if (r.penalty == Penalty::total_variation) {
-      objective.terms.push_back(tv_term(lambda, over,
-                                        {.isotropic = r.isotropic,
-                                         .boundary = r.boundary,
-                                         .direction = r.direction,
-                                         .dims = image}));
-      continue;
-    }
+  for (Regularizer& r : constraints) {
     if (!is_alone) r.shift = Shift::none;
-    const Prox g = function_of(r, lambda, over, image);
-    if (objective.h) {
-      objective.terms.push_back({.g = g});
-    } else {
-      objective.h = g;
-    }
+    naming(r, [&] { add_function(objective, r, image, weight); });
   }
 }
 

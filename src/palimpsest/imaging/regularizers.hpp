@@ -51,6 +51,8 @@ struct Regularizer {
   DifferenceDirection direction = DifferenceDirection::backward;
   /// For generalized variation: the weight of the second order over that of the first.
   double ratio = 2;
+  /// As given to parse_regularizer(): its name in messages.
+  std::string text = {};
 };
 
 /// Reads `NAME[(DIMS)][:LAMBDA][,KEY=VALUE]..`, such as `tv:0.01`, `l1wav(Ny,Nx):0.01,wavelet=db4`
@@ -61,7 +63,8 @@ struct Regularizer {
 /// zero), direction (backward, forward) of tv; ratio of tgv; shift, scale (none, bart) of llr.
 ///
 /// Errors   ValueError with the text and the character: an unknown name, naming the nearest; "needs
-///          a weight"; "expected a number >= 0"; keys and dimensions that it does not have
+///          a weight"; "expected a number >= 0"; keys and dimensions that it does not have, or
+///          twice
 Regularizer parse_regularizer(const std::string& text);
 
 /// The factor of a function that is proportional to |x|; by default lambda.
@@ -76,8 +79,8 @@ using WeightOf = std::function<Weight(const Regularizer&)>;
 /// Generalized variation makes the unknown larger: the image is part 0 of parts_of_unknown() along
 /// a new first dimension, and `A` of the objective takes it out.
 ///
-/// Errors   ValueError "no dimension": one that the image lacks; "tgv" beside other functions than
-///          l2; "ball": several; those of the functions
+/// Errors   ValueError naming the term: "no dimension", one that the image lacks; "tgv" beside
+///          other functions than l2; several balls; those of the functions
 void add_regularizers(Objective& objective, const std::vector<Regularizer>& regularizers,
                       const Dims& image, const WeightOf& weight = {});
 

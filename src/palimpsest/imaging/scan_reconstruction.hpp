@@ -100,7 +100,8 @@ struct ScanReconstructionPlan {
 };
 
 struct ScanReconstructionResult {
-  /// complex64: ScanLayout::result_shape().
+  /// complex64: ScanLayout::result_shape(). Of a cancelled run the image so far, undefined if there
+  /// is none yet.
   Tensor image;
   /// complex64 ([slice], [set], coil, ..), if they were to be kept.
   Tensor maps;

@@ -203,7 +203,7 @@ class Model {
     const Dims dims = item.image_dims();
     objective.A = Identity(dims);
     const auto weight = [this](const Regularizer& r) {
-      lambdas.emplace_back(variable_of(scalar_tensor(r.lambda)), r.lambda);
+      lambdas.emplace_back(variable_of(scalar_tensor(r.lambda)), r);
       return Weight(Parameter(lambdas.back().first));
     };
     add_regularizers(objective, options.regularizers, dims, weight);
@@ -272,7 +272,7 @@ class Model {
   Tensor no_steps;
   SpectralBound bound;
   double maps_norm2 = 1, rest = 0, L = 0;
-  std::vector<std::pair<SharedVariable, double>> lambdas;
+  std::vector<std::pair<SharedVariable, Regularizer>> lambdas;  // that of a ball last
   TensorType kspace, image, unknown;
   bool kspace_in_file = false;
   // The map from the unknown to the image, if the unknown is more than the image.
@@ -537,13 +537,13 @@ bool is_linear(ReconstructMethod method) {
   return method == ReconstructMethod::cg || method == ReconstructMethod::adjoint;
 }
 
-void check_data_of_ball(const Tensor& kspace) {
+void check_data_of_ball(const Regularizer& ball, const Tensor& kspace) {
   const double largest = largest_part(kspace);
   if (largest == 0 || (largest >= kSmallestInBall && largest <= kLargestInBall)) return;
-  throw ValueError(fmt::format(
-      "[reg] ball: the largest real or imaginary part of k-space is {:g}, expected {:g} "
-      "to {:g}. Try to scale it",
-      largest, kSmallestInBall, kLargestInBall));
+  throw wrong_term(
+      ball, fmt::format("the largest real or imaginary part of k-space is {:g}, expected {:g} to "
+                        "{:g}. Try to scale it",
+                        largest, kSmallestInBall, kLargestInBall));
 }
 
 const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model)); }
@@ -606,7 +606,7 @@ struct ImageSolver::Impl {
   int take_exponent(Tensor& b) {
     if (is_linear(model.method)) return 0;
     if (model.ball) {
-      check_data_of_ball(b);
+      check_data_of_ball(model.lambdas.back().second, b);
       return 0;
     }
     const double largest = largest_part(b), of_start = start.defined() ? largest_part(start) : 0;
@@ -628,8 +628,14 @@ struct ImageSolver::Impl {
     return exponent;
   }
   void set_lambdas(int exponent) {
-    for (auto& [variable, lambda] : model.lambdas) {
-      variable.set_value(scalar_tensor(std::ldexp(lambda * scale, exponent)), {.borrow = true});
+    for (auto& [variable, r] : model.lambdas) {
+      const double value = std::ldexp(r.lambda * scale, exponent);
+      if (!std::isfinite(static_cast<float>(value))) {
+        throw wrong_term(r, fmt::format("its weight times the scale, {:g}, is {:g}, out of the "
+                                        "range of single precision. Try a smaller weight",
+                                        scale, value));
+      }
+      variable.set_value(scalar_tensor(value), {.borrow = true});
     }
   }
 

@@ -155,6 +155,9 @@ class ImageSolver {
   std::unique_ptr<Impl> impl_;
 };
 
+/// `[reg] 'TERM': what`, for a term that is wrong. In regularizers.cpp.
+ValueError wrong_term(const Regularizer& regularizer, const std::string& what);
+
 /// True if the scale of the data matters: for a term proportional to |x|, or for the result.
 inline bool needs_scale(const std::vector<Regularizer>& regularizers, bool keep_scale) {
   return keep_scale || std::any_of(regularizers.begin(), regularizers.end(), is_relative);

@@ -105,7 +105,7 @@ struct ScanReconstruction::Impl {
   // -- planning ----------------------------------------------------------------------------------
   void open_basis();
   void check_options();
-  void check_ball() const;
+  void check_ball(const Regularizer& ball) const;
   void check_regularizers() const;
   void open_given_maps();
   void open_center();
@@ -152,7 +152,7 @@ struct ScanReconstruction::Impl {
   Tensor estimated_maps(const Tensor& kspace);
   void estimate_all_maps(const Tensor& kspace);
   void check_maps(const Tensor& maps);
-  void check_image(const Tensor& image) const;
+  void check_image(const ScanReconstructionResult& result) const;
   Tensor phase_of(index_t slice, index_t item) const;
   Tensor start_of(index_t slice, index_t group, index_t item) const;
   void take_item(SolveResult& found, index_t slice, index_t group, index_t item,

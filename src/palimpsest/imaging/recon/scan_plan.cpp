@@ -57,7 +57,7 @@ bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
       case Penalty::l1_fourier:
       case Penalty::total_variation:
       case Penalty::generalized_variation:
-        return r.over.empty() ? is_spatial : r.over.contains(d) || r.joint.contains(d);
+        return (r.over.empty() ? is_spatial : r.over.contains(d)) || r.joint.contains(d);
       case Penalty::low_rank:
       case Penalty::locally_low_rank:
         if (r.across.empty() ? d == ND("T") : r.across.contains(d)) return true;
@@ -143,10 +143,10 @@ void ScanReconstruction::Impl::open_basis() {
   scan.project_to(basis->shape(1));
 }
 
-void ScanReconstruction::Impl::check_ball() const {
+void ScanReconstruction::Impl::check_ball(const Regularizer& ball) const {
   const char* const other = basis ? "--basis" : !options.weights.empty() ? "--weights" : nullptr;
   if (other == nullptr) return;
-  throw ValueError(fmt::format("[--reg] ball: got {} too, expected one of the two", other));
+  throw wrong_term(ball, fmt::format("got {} too, expected one of the two", other));
 }
 
 void ScanReconstruction::Impl::check_regularizers() const {
@@ -155,15 +155,15 @@ void ScanReconstruction::Impl::check_regularizers() const {
     const bool names_frames =
         r.over.contains(ND("T")) || r.across.contains(ND("T")) || r.joint.contains(ND("T"));
     if (basis && names_frames) {
-      throw ValueError(fmt::format("[--reg] no dimension T in the image {} of --basis. Try B",
-                                   (Dims("B") + layout.item_dims()).str()));
+      throw wrong_term(r, fmt::format("no dimension T in the image {} of --basis. Try B",
+                                      (Dims("B") + layout.item_dims()).str()));
     }
     if (r.penalty == Penalty::ball) {
-      check_ball();
+      check_ball(r);
     } else if (ties({r}, ND("T")) && layout.frames.empty()) {
-      throw ValueError(fmt::format(
-          "[--reg] no dimension T in the image {}. Try --as T=repetition, or --frames N",
-          layout.item_dims().str()));
+      throw wrong_term(
+          r, fmt::format("no dimension T in the image {}. Try --as T=repetition, or --frames N",
+                         layout.item_dims().str()));
     }
   }
 }

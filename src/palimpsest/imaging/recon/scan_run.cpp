@@ -31,7 +31,7 @@ Tensor combined_sets(const Tensor& image, std::size_t axis) {
 
 int rank_of(Status status) {
   switch (status) {
-    case Status::cancelled:  // no image is written
+    case Status::cancelled:
       return 5;
     case Status::diverged:
       return 4;
@@ -353,13 +353,18 @@ void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, ind
 
 // -- images --------------------------------------------------------------------------------------
 
-void ScanReconstruction::Impl::check_image(const Tensor& image) const {
-  if (largest_part(image) != 0) return;
+void ScanReconstruction::Impl::check_image(const ScanReconstructionResult& result) const {
+  if (largest_part(result.image) != 0) return;
+  if (result.iterations == 0 && options.tolerance >= 1) {
+    throw ValueError(
+        fmt::format("[--tolerance] got {}, above the residual of an image of 0: nothing was done. "
+                    "Try a number below 1",
+                    options.tolerance));
+  }
   if (!are_quadratic(options.regularizers)) {
     throw ValueError(
         "[--reg] the image is 0 everywhere: weights are too large for it, a ball holds all of "
-        "k-space, the coil maps are 0 where the scan has signal, or there were too few iterations. "
-        "Try smaller numbers, or more --iterations");
+        "k-space, or the coil maps are 0 where the scan has signal. Try smaller numbers");
   }
   throw ValueError(
       has_maps()
@@ -547,7 +552,7 @@ void ScanReconstruction::Impl::run_slice(index_t slice, ScanReconstructionResult
     result.solve_s += watch.lap();
   }
   for (index_t group = 0; group < groups(); ++group) run_group(slice, group, result);
-  if (options.keep_scale && !is_cancelled) {
+  if (options.keep_scale && result.image.defined()) {
     Tensor to = result.image;
     if (layout.n_slices() > 1) to = to.select(0, slice);
     const auto factor = static_cast<float>(1 / scale.value_or(1));
@@ -591,10 +596,10 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
   }
   maps = maps_file.array = Tensor();
   gather(result);
-  if (result.status == Status::cancelled) return result;
-  // The image so far may be 0.
-  const bool is_whole = result.status != Status::time_limit && result.status != Status::stopped;
-  if (team.rank() == 0 && is_whole) check_image(result.image);
+  // The image of a solve that was ended, or that did all its iterations, may be 0 so far.
+  const bool is_final = result.status == Status::converged || result.status == Status::breakdown ||
+                        result.status == Status::diverged;
+  if (team.rank() == 0 && is_final) check_image(result);
   if (kept_maps) {
     // The items are the last axis, and (slice, [set], coil, ..) come before.
     Tensor kept = kept_maps->map();

@@ -86,10 +86,11 @@ void ScanReconstruction::Impl::shape_team() {
         fmt::format("[{}] {} ranks share the coils of a solve, expected one rank. Try without {}",
                     option, team.size("coil"), option));
   }
-  if (has_part_of_coils() && ball_of(options.regularizers) != nullptr) {
-    throw ValueError(
-        fmt::format("[--reg] ball: {} ranks share the coils of a solve, expected one rank. Try "
-                    "fewer ranks",
+  const Regularizer* const ball = ball_of(options.regularizers);
+  if (has_part_of_coils() && ball != nullptr) {
+    throw wrong_term(
+        *ball,
+        fmt::format("{} ranks share the coils of a solve, expected one rank. Try fewer ranks",
                     team.size("coil")));
   }
   if (team.size("solve") <= solves && team.size("coil") <= coils) return;
