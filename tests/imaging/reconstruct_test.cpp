@@ -221,7 +221,7 @@ TEST(Reconstruct, TwoSetsOfMapsGiveTwoImages) {
   Tensor maps = Tensor::zeros({2, kCoils, kRows, kColumns}, DType::complex64);
   maps.select(0, 0).copy_from(head.maps);
   const auto result =
-      reconstruct(head.full, maps, {.mask = head.mask},
+      reconstruct(with_noise(head.full, head.mask, 0), maps, {.mask = head.mask},
                   {.regularizers = {parse_regularizer("l1wav:0.001,joint=M")}, .iterations = 30});
   EXPECT_EQ(result.image.shape(), (Extents{2, kRows, kColumns}));
   EXPECT_LT(difference(result.image.select(0, 0).contiguous(), head.image), 0.3);
@@ -308,7 +308,7 @@ TEST(Reconstruct, ABallTakesWeightsOfAMaskSpokesSeriesAndBudgets) {
                     {.mask = series, .basis = Tensor::ones({2, 1}, DType::float32)},
                     {.regularizers = {parse_regularizer("ball:1")}});
       },
-      "ball: got a basis too");
+      "'ball:1': got a basis too");
 }
 
 // If the squares of the maps add up to 1, a gradient step of length 1 restores the measured
@@ -336,6 +336,17 @@ TEST(Reconstruct, PocsProjectsOntoDataMapsAndConstraintByTurns) {
     }
   }
   EXPECT_LT(difference(found.image, x), 1e-5);
+}
+
+TEST(Reconstruct, DataWhereTheMaskIsZeroAreRefused) {
+  const Head head;
+  Tensor kspace = head.kspace.clone();
+  index_t at = 0;
+  while (head.mask.data<bool>()[at]) ++at;
+  kspace.set<Sample>({1, at / kColumns, at % kColumns}, Sample(3, -1));
+  expect_error<ValueError>([&] { reconstruct(kspace, head.maps, {.mask = head.mask}); },
+                           "k-space and mask differ at (1, " + std::to_string(at / kColumns) +
+                               ", " + std::to_string(at % kColumns) + "): got 3-1i, expected 0");
 }
 
 TEST(Reconstruct, DataThatDoNotFitMapsAndMaskAreRefused) {

@@ -10,6 +10,7 @@
 
 #include "imaging/simulated.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "support/difference.hpp"
@@ -119,7 +120,7 @@ TEST(Subspace, OnAGridTheCoefficientsAreThoseOfADenseSolve) {
   constexpr index_t kFrames = 5, kCoils = 3, kNy = 6, kNx = 5;
   const Tensor maps = random({kCoils, kNy, kNx}, 1), basis = random({kFrames, 2}, 2);
   const Tensor mask = random_mask({kFrames, kNy, kNx}, 3);
-  const Tensor kspace = random({kFrames, kCoils, kNy, kNx}, 4);
+  const Tensor kspace = mask.unsqueeze(1) * random({kFrames, kCoils, kNy, kNx}, 4);
   std::vector<std::vector<std::pair<double, double>>> frequencies(kFrames);
   std::vector<Sample> y;
   for (index_t t = 0; t < kFrames; ++t) {
@@ -290,7 +291,7 @@ TEST(Subspace, ThreeDecaysAreFoundInAnUndersampledSeries) {
 TEST(Subspace, ABudgetCutsTheSolveAndChangesLittle) {
   const Tensor maps = ring_coil_maps(6, 24, 20), basis = random({8, 2}, 2);
   const Tensor mask = random_mask({8, 24, 20}, 3);
-  const Tensor kspace = random({8, 6, 24, 20}, 4);
+  const Tensor kspace = mask.unsqueeze(1) * random({8, 6, 24, 20}, 4);
   ReconstructOptions options{.regularizers = {parse_regularizer("l1wav:0.1,shift=none")},
                              .iterations = 10};
   const KspaceSampling sampling{.mask = mask, .basis = basis};
@@ -308,7 +309,7 @@ TEST(Subspace, ABudgetCutsTheSolveAndChangesLittle) {
 
 TEST(Subspace, WhatCannotBeDoneIsNamed) {
   const Tensor maps = ring_coil_maps(3, 16, 14), mask = random_mask({4, 16, 14}, 3);
-  const Tensor kspace = random({4, 3, 16, 14}, 4);
+  const Tensor kspace = mask.unsqueeze(1) * random({4, 3, 16, 14}, 4);
   const auto with = [&](const Tensor& basis, const char* reg = "l2:1") {
     return [&, basis, reg] {
       reconstruct(kspace, maps, {.mask = mask, .basis = basis},

@@ -17,7 +17,7 @@ namespace {
 
 using testing::expect_error;
 
-double sum(const Tensor& a) {
+double total_of(const Tensor& a) {
   const std::vector<float> v = a.to_vector<float>();
   return std::accumulate(v.begin(), v.end(), 0.0);
 }
@@ -174,12 +174,12 @@ TEST(EpiTrajectory, LinesAlternateAndShotsInterleave) {
 TEST(DensityCompensation, AnalyticWeightsAddUpToTheDisc) {
   const Tensor k = radial_trajectory({.spokes = 33, .samples = 128});
   const Tensor w = density_compensation(k, DensityMethod::analytic);
-  EXPECT_NEAR(sum(w), 3217.19, 0.01);
+  EXPECT_NEAR(total_of(w), 3217.19, 0.01);
   EXPECT_NEAR(std::numbers::pi * 32 * 32, 3216.99, 0.005);
   const Tensor ball =
       density_compensation(koosh_ball({.spokes = 50, .samples = 129}), DensityMethod::analytic);
   // Both ends are samples: a shell of half a step is added.
-  EXPECT_NEAR(sum(ball) / (4 * std::numbers::pi / 3 * std::pow(32.25, 3)), 1, 1e-3);
+  EXPECT_NEAR(total_of(ball) / (4 * std::numbers::pi / 3 * std::pow(32.25, 3)), 1, 1e-3);
 }
 
 TEST(DensityCompensation, PipeMenonAgreesWithTheAnalyticWeights) {
@@ -189,7 +189,7 @@ TEST(DensityCompensation, PipeMenonAgreesWithTheAnalyticWeights) {
   // Single weights depend on the position of a sample on the grid; their means over rings do not.
   for (index_t j = 20; j < 110; ++j) {
     if (std::abs(j - 64) < 4) continue;  // the kernel smooths the middle
-    EXPECT_NEAR(sum(w.narrow(1, j, 1)) / sum(exact.narrow(1, j, 1)), 1, 0.1) << j;
+    EXPECT_NEAR(total_of(w.narrow(1, j, 1)) / total_of(exact.narrow(1, j, 1)), 1, 0.1) << j;
   }
 }
 

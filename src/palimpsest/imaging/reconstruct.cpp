@@ -177,7 +177,7 @@ ElementwiseProgram product_differs() {
 }
 
 // Weights of a mask that is not 0 or 1 count in the data and, squared, in the normal operator. Data
-// that are 0 wherever the mask is, as those that are read from files, are not copied.
+// that they do not change are not copied.
 Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item) {
   if (kspace.shape() != item.kspace_shape()) {
     throw ShapeError(
@@ -207,7 +207,15 @@ Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item
   for (; plane < planes; ++plane) {
     Sample* const v = result.mutable_data<Sample>() + plane * points;
     const float* const w = weights_of(plane);
-    for (index_t i = 0; i < points; ++i) v[i] *= w[i];
+    for (index_t i = 0; i < points; ++i) {
+      if (w[i] == 0 && v[i] != Sample(0)) {
+        throw ValueError(fmt::format(
+            "[reconstruct] k-space and mask differ at {}: got {:g}{:+g}i, expected 0 where the "
+            "mask is 0. Try kspace * mask",
+            to_string(index_of(plane * points + i, kspace.shape())), v[i].real(), v[i].imag()));
+      }
+      v[i] *= w[i];
+    }
   }
   return result;
 }
@@ -220,8 +228,9 @@ Tensor squares_of(const Tensor& weights) {
 }
 
 void check_options(const KspaceSampling& sampling, const ReconstructOptions& options) {
-  if (sampling.basis && ball_of(options.regularizers) != nullptr) {
-    throw ValueError("[reg] ball: got a basis too, expected one of the two");
+  const Regularizer* const ball = ball_of(options.regularizers);
+  if (sampling.basis && ball != nullptr) {
+    throw wrong_term(*ball, "got a basis too, expected one of the two");
   }
   if (options.iterations < 1) {
     throw ValueError(

@@ -79,7 +79,8 @@ struct Reconstruction {
 ///          count as not measured
 /// DTypes   complex64
 /// Errors   ShapeError, DTypeError: arrays do not fit; ValueError "cannot": a method that does not
-///          support the regularizers; "ball": with a basis; "NaN"; those of the solvers
+///          support the regularizers; "ball": with a basis; "NaN"; "differ at": k-space is not 0
+///          where the mask is; those of the solvers
 /// Cost     plan_reconstruct()
 /// Source   Pruessmann et al. 2001, doi:10.1002/mrm.1241; Lustig et al. 2007,
 ///          doi:10.1002/mrm.21391
