@@ -2,6 +2,8 @@
 #include "palimpsest/cli/command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -123,33 +125,68 @@ struct Command::Impl {
   bool shows_stats = false;
 };
 
+namespace {
+
+// A shell gives an empty word for a variable that is not set.
+CLI::Validator not_empty() {
+  return {[](const std::string& given) -> std::string {
+            return given.empty() ? "got an empty text, expected a value" : "";
+          },
+          "", ""};
+}
+
+// Decimal numbers that fit: CLI11 takes 010 as 8, and too many digits as the largest number.
+template <class T>
+CLI::Validator number(const char* expected) {
+  return {[expected](const std::string& given) -> std::string {
+            T value{};
+            const char* const end = given.data() + given.size();
+            const auto [at, error] = std::from_chars(given.data(), end, value);
+            const bool is_good =
+                at == end && error == std::errc() && std::isfinite(static_cast<double>(value));
+            return is_good ? "" : "got '" + given + "', expected " + expected;
+          },
+          "", ""};
+}
+CLI::Validator whole_number() { return number<index_t>("a whole number"); }
+CLI::Validator real_number() { return number<double>("a number"); }
+
+}  // namespace
+
 Command& Command::argument(const std::string& name, std::string& target, const std::string& help) {
-  impl_->app->add_option(name, target, help)->required();
+  impl_->app->add_option(name, target, help)->check(not_empty())->required();
   return *this;
 }
 
 Command& Command::arguments(const std::string& name, std::vector<std::string>& target,
                             const std::string& help) {
-  impl_->app->add_option(name, target, help)->required();
+  impl_->app->add_option(name, target, help)->check(not_empty())->required();
   return *this;
 }
 
 Command& Command::option(const std::string& names, const std::string& value, std::string& target,
                          const std::string& help) {
-  CLI::Option* option = impl_->app->add_option(names, target, help)->type_name(value);
+  CLI::Option* option =
+      impl_->app->add_option(names, target, help)->check(not_empty())->type_name(value);
   if (!target.empty()) option->capture_default_str();
   return *this;
 }
 
 Command& Command::option(const std::string& names, const std::string& value, index_t& target,
                          const std::string& help) {
-  impl_->app->add_option(names, target, help)->type_name(value)->capture_default_str();
+  impl_->app->add_option(names, target, help)
+      ->check(whole_number())
+      ->type_name(value)
+      ->capture_default_str();
   return *this;
 }
 
 Command& Command::option(const std::string& names, const std::string& value, double& target,
                          const std::string& help) {
-  impl_->app->add_option(names, target, help)->type_name(value)->capture_default_str();
+  impl_->app->add_option(names, target, help)
+      ->check(real_number())
+      ->type_name(value)
+      ->capture_default_str();
   return *this;
 }
 
@@ -158,6 +195,7 @@ Command& Command::option(const std::string& names, const std::string& value,
   impl_->app
       ->add_option_function<index_t>(
           names, [&target](const index_t& given) { target = given; }, help)
+      ->check(whole_number())
       ->type_name(value);
   return *this;
 }
@@ -167,6 +205,7 @@ Command& Command::option(const std::string& names, const std::string& value,
   impl_->app
       ->add_option_function<double>(
           names, [&target](const double& given) { target = given; }, help)
+      ->check(real_number())
       ->type_name(value);
   return *this;
 }
@@ -289,6 +328,10 @@ std::string CommandLine::Impl::usage_error(const CLI::ParseError& error) const {
   }
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::size_t name_end = text.find(": ");
+  if (text.find("At Most 1 required") != std::string::npos && name_end != std::string::npos) {
+    text = "[" + text.substr(0, name_end) + "] is given several times, expected once";
+  }
   return with_advice(text);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <string>
 
@@ -23,6 +25,17 @@ inline void expect_between(const std::string& option, index_t number, index_t le
   throw UsageError("[" + option + "] got " + std::to_string(number) + ", expected " +
                    (is_open ? "at least " + std::to_string(least)
                             : std::to_string(least) + " to " + std::to_string(most)));
+}
+/// UsageError naming the option unless number >= least.
+inline void expect_at_least(const std::string& option, double number, double least) {
+  if (number >= least) return;
+  throw UsageError(
+      fmt::format("[{}] got {}, expected a number of at least {}", option, number, least));
+}
+/// UsageError unless --iterations is a number that an iteration can count to.
+inline void expect_iterations(index_t iterations) {
+  expect_between("--iterations", iterations, 1);
+  expect_between("--iterations", iterations, 1, 1000000000);
 }
 /// UsageError unless a PNG can have this bit depth.
 inline void expect_bits(index_t bits) {

@@ -419,7 +419,7 @@ EspiritSizes::EspiritSizes(const Extents& kspace, const EspiritOptions& options,
   for (std::size_t k = 0; k < 3; ++k) {
     if (n[k] == 1 && area.extent[k] == 1) continue;
     kernel[k] = options.kernel;
-    if (area.extent[k] < kernel[k] + 2) {
+    if (area.extent[k] - 2 < kernel[k]) {
       throw ValueError(fmt::format(
           "[espirit] the calibration area is too small: got {} x {} x {} points (z, y, x), "
           "expected at least {} along each axis for kernels of {}",

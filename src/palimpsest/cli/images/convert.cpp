@@ -125,6 +125,7 @@ void convert(const ConvertOptions& options) {
   expect_bits(options.bits);
   std::vector<Cut> cuts;
   for (const std::string& text : options.slices) cuts.push_back(parse_cut(text));
+  expect_between("--columns", options.columns, 0);
   WriteImageOptions how = {.bits = options.bits, .columns = options.columns};
   if (!options.part.empty()) how.part = parse_image_part(options.part);
   Outputs outputs;

@@ -79,9 +79,12 @@ Image with_part(const Image& image, const WriteImageOptions& options) {
   return result;
 }
 
-void write_picture(const std::string& path, const Image& image, const WriteImageOptions& options) {
+// `to`: the file to write, in place of `path`.
+void write_picture(const std::string& path, const std::string& to, const Image& image,
+                   const WriteImageOptions& options) {
   Image real = image;
-  real.data = part_of(image.data, options.part.value_or(ImagePart::magnitude));
+  real.data = part_of(image.data, options.part.value_or(ImagePart::magnitude)).contiguous();
+  check_finite(path, real.data, image_values());
   const bool is_signed = options.part && *options.part != ImagePart::magnitude;
   const double white = white_level(real.data);
   const double high = options.window_high.value_or(white);
@@ -102,11 +105,11 @@ void write_picture(const std::string& path, const Image& image, const WriteImage
   if (is_single) {
     const Tensor plane = shown.reshape({shown.shape(-2), shown.shape(-1)});
     return write_png(
-        path, plane,
+        to, plane,
         {.bits = static_cast<int>(options.bits), .window_low = low, .window_high = high});
   }
   std::vector<Panel> panels = planes_of(shown, /*signed_values=*/is_signed);
-  write_png(path, montage(panels, {.columns = options.columns, .low = low, .high = high}));
+  write_png(to, montage(panels, {.columns = options.columns, .low = low, .high = high}));
 }
 
 // Bytes of a PNG with this many points: those of its planes, and of the picture made of them.
@@ -215,7 +218,7 @@ void write_image(Outputs& outputs, const std::string& path, const Image& image,
     if (ends_in_any(path, {".nii", ".nii.gz"})) return write_nifti(to, to_nifti(result));
     if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
     if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
-    if (ends_in(path, ".png")) return write_picture(to, image, options);
+    if (ends_in(path, ".png")) return write_picture(path, to, image, options);
     if (const ImageFormat* format = image_format_of(path)) {
       return format->write(to, to_nifti(result));
     }

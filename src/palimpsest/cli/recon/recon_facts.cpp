@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,7 @@ namespace palimpsest::cli {
 
 ReconFacts read_recon_facts(const std::string& path) {
   std::ifstream file(path);
-  if (!file) {
+  if (!file || std::filesystem::is_directory(path)) {
     throw UsageError(fmt::format("[{}] cannot be opened. Try a report of palimpsest recon", path));
   }
   try {

@@ -112,14 +112,9 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
 }
 
 void check_numbers(const ReconOptions& options) {
-  if (options.iterations < 1 || options.iterations > 1000000000) {
-    throw UsageError(fmt::format("[--iterations] got {}, expected at least 1", options.iterations));
-  }
-  for (const auto& [option, value] :
-       {std::pair("--lambda", options.lambda), std::pair("--tolerance", options.tolerance)}) {
-    if (value.value_or(0) >= 0) continue;
-    throw UsageError(fmt::format("[{}] got {}, expected a number of at least 0", option, *value));
-  }
+  expect_iterations(options.iterations);
+  expect_at_least("--lambda", options.lambda.value_or(0), 0);
+  expect_at_least("--tolerance", options.tolerance.value_or(0), 0);
   if (std::error_code none;
       !options.scratch.empty() && !std::filesystem::is_directory(options.scratch, none)) {
     throw UsageError(fmt::format("[--scratch] there is no directory '{0}'. Try mkdir -p '{0}'",

@@ -62,7 +62,7 @@ void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_onl
     outputs.reads(path);
   }
   if (!options.resume.empty()) {
-    if (!std::ifstream(options.resume)) {
+    if (!std::ifstream(options.resume) || !std::filesystem::is_regular_file(options.resume)) {
       throw UsageError(
           fmt::format("[--resume] {} cannot be read, expected a checkpoint", options.resume));
     }

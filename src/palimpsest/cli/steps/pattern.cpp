@@ -41,9 +41,10 @@ Tensor chosen_pattern(const PatternCommand& o) {
 }
 
 void pattern(const PatternCommand& options) {
+  constexpr index_t kMostFrames = 1 << 16;
   Run run("pattern", options.common);
   announce_image(run.outputs(), options.output);
-  expect_between("--frames", options.frames, 1);
+  expect_between("--frames", options.frames, 1, kMostFrames);
   const std::vector<index_t> n = parse_numbers("--size", options.size, {2, 3});
   if (n.size() == 3 && options.kind != "random") {
     throw UsageError(fmt::format("[--kind] {} has two axes, got --size {}. Try random",

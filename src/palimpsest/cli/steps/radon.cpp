@@ -133,7 +133,8 @@ void radon(const RadonCommand& options) {
   run.facts().set("input", options.input).set("angles", std::ssize(angles));
   Tensor y;
   if (options.inverse) {
-    expect_between("--iterations", options.iterations, 1);
+    expect_iterations(options.iterations);
+    expect_at_least("--lambda", options.lambda, 0);
     Extents extents = x.shape();
     for (std::size_t d = 0; d < 2; ++d) {
       extents[x.rank() - 2 + d] = A.size(d == 0 ? "Ny" : "Nx").value();
