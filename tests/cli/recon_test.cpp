@@ -460,7 +460,7 @@ TEST_F(Recon, UnitsOfKspaceDoNotMatter) {
   }
   scaled(1e-20, DType::complex64);
   EXPECT_THAT(run_command({"recon", dir / "s.npy", "--reg", "ball:1", "--save", dir / "y.npy"}).err,
-              HasSubstr("[reg] ball: the largest real or imaginary part of k-space"));
+              HasSubstr("[reg] 'ball:1': the largest real or imaginary part of k-space"));
   for (const double factor : {1e-200, 1e-35, 1e36, 1e200}) {
     scaled(factor, DType::complex128);
     const CommandResult result = run_command({"recon", dir / "s.npy", "--save", dir / "y.npy"});
@@ -508,6 +508,65 @@ TEST_F(Recon, TermsThatLeaveNothingAreNamed) {
     EXPECT_EQ(result.code, 2);
     EXPECT_THAT(result.err, HasSubstr("[--reg] the image is 0 everywhere: weights are too large"));
   }
+}
+
+// A ball needs two iterations to leave 0.
+TEST_F(Recon, AllIterationsThatWereAskedForAreNoErrorHoweverFew) {
+  simulate();
+  for (const std::vector<std::string>& terms : {std::vector<std::string>{"ball:0.1"},
+                                                {"tv:0.01", "ball:0.1"},
+                                                {"tv:0.01", "nonneg"},
+                                                {"real"}}) {
+    std::vector<std::string> arguments = {"recon", dir / "scan.h5", "--iterations", "1",
+                                          "-o",    dir / "x.png",   "--save",       dir / "x.npy"};
+    for (const std::string& term : terms) arguments.insert(arguments.end(), {"--reg", term});
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    const bool is_black = quantile(magnitude(read_npy(dir / "x.npy")), 1) == 0;
+    EXPECT_EQ(is_black, terms.back() == "ball:0.1");
+    EXPECT_EQ(result.err.find("warning: the image is 0 everywhere after 1 iteration") !=
+                  std::string::npos,
+              is_black);
+  }
+}
+
+TEST_F(Recon, ErrorsOfTermsNameThem) {
+  simulate({"--pattern", "full"});
+  for (const std::string term :
+       {"tv(Nx,Qy):0.01", "l1wav:0.01,levels=99", "lr(Ny;Qy):1", "l1wav:0.1,joint=M", "tv(T):0.01",
+        "l1wav:1e300", "l2:1e300", "tv:1,iso=1,iso=0", "l1wav:1,wavelet=haarx",
+        "llr:1,shift=none,shift=none"}) {
+    const CommandResult result =
+        run_command({"recon", dir / "scan.h5", "--reg", term, "-o", dir / "x.png"});
+    EXPECT_EQ(result.code, 2) << term;
+    EXPECT_THAT(result.err, HasSubstr("[reg] '" + term + "'")) << term;
+  }
+  EXPECT_THAT(run_command({"recon", dir / "scan.h5", "--reg", "tv:3e38", "--scale", "7", "-o",
+                           dir / "x.png"})
+                  .err,
+              HasSubstr("[reg] 'tv:3e38': its weight times the scale, 7"));
+}
+
+TEST_F(Recon, ProgressIsLinesOfJson) {
+  simulate();
+  const CommandResult result = run_command({"recon", dir / "scan.h5", "--iterations", "5",
+                                            "--tolerance", "0", "--progress", "json", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const index_t announced = nlohmann::json::parse(result.out).at("announced_peak_bytes");
+  ASSERT_EQ(result.error_lines(), 2) << "the first and the last iteration";
+  const std::size_t end = result.err.find('\n');
+  const auto first = nlohmann::json::parse(result.err.substr(0, end));
+  const auto last = nlohmann::json::parse(result.err.substr(end));
+  EXPECT_EQ(first.at("stage"), "solve");
+  EXPECT_EQ(first.at("iteration"), 1);
+  EXPECT_TRUE(first.at("seconds_left").is_null());
+  EXPECT_EQ(last.at("iteration"), 5);
+  EXPECT_EQ(last.at("iterations"), 5);
+  EXPECT_EQ(last.at("seconds_left"), 0);
+  EXPECT_LT(last.at("residual"), first.at("residual"));
+  EXPECT_EQ(last.at("announced_peak_bytes"), announced);
+  EXPECT_LE(last.at("peak_bytes"), announced);
+  EXPECT_GT(last.at("peak_bytes"), 0);
 }
 
 TEST_F(Recon, AFinishedSolveIsConvergedHoweverManyIterationsAreAllowed) {

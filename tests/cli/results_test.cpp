@@ -334,12 +334,38 @@ TEST_F(Results, AnInterruptLeavesACheckpointNoImageAndCode130) {
   EXPECT_EQ(on.code, 3) << on.err;
 }
 
+TEST_F(Results, AnInterruptMayWriteTheImageSoFar) {
+  const std::vector<std::string> words = {"recon",        input("scan.h5"),
+                                          "--reg",        "tv:0.01",
+                                          "--iterations", "1000000",
+                                          "--quiet",      "--save-maps",
+                                          dir / "m.npy",  "--report",
+                                          dir / "r.json", "-o",
+                                          dir / "a.nii",  "--partial-on-interrupt",
+                                          "--checkpoint", dir / "state",
+                                          "--every",      "0.01s",
+                                          "--keep-scale"};
+  EXPECT_EQ(interrupted(words, dir / "state"), 130);
+  EXPECT_THAT(dir.names(), ElementsAre("a.nii", "m.npy", "r.json", "state"));
+  const Json report = Json::parse(read_file(dir / "r.json"));
+  EXPECT_EQ(report["status"], "cancelled");
+  EXPECT_GT(report["iterations"], 0);
+  const Tensor image = read_nifti(dir / "a.nii").data;
+  const double largest = quantile(magnitude(image), 1);
+  EXPECT_GT(largest, 0);
+  // Divided by the scale.
+  run_command(
+      {"recon", input("scan.h5"), "--reg", "tv:0.01", "--keep-scale", "--save", dir / "b.npy"});
+  EXPECT_NEAR(largest / quantile(magnitude(read_npy(dir / "b.npy")), 1), 1, 0.3);
+}
+
 // At any time: before there is an image, or a map, or a scale.
 TEST_F(Results, AnEarlyInterruptIsCode130) {
   for (const std::vector<std::string>& more : {std::vector<std::string>{},
                                                {"--keep-scale"},
                                                {"--as", "T=repetition"},
-                                               {"--save-maps", dir / "m.npy"}}) {
+                                               {"--save-maps", dir / "m.npy"},
+                                               {"--partial-on-interrupt"}}) {
     for (const int delay_us : {5000, 15000, 30000, 60000}) {
       std::vector<std::string> words = {"recon", input("oblique.h5"), "-o",           dir / "a.nii",
                                         "--reg", "tv:0.01",           "--iterations", "1000000"};
@@ -350,6 +376,12 @@ TEST_F(Results, AnEarlyInterruptIsCode130) {
                                                }});
       // A signal before the command takes it ends the process.
       EXPECT_THAT(result.code, ::testing::AnyOf(130, -1)) << result.err;
+      // The image so far, if there is one and it was asked for.
+      if (dir.names() == std::vector<std::string>{"a.nii"} && !more.empty() &&
+          more[0] == "--partial-on-interrupt") {
+        EXPECT_EQ(read_nifti(dir / "a.nii").data.numel() % (48 * 48), 0);
+        ::remove((dir / "a.nii").c_str());
+      }
       EXPECT_THAT(dir.names(), ::testing::IsEmpty());
     }
   }

@@ -2,6 +2,8 @@
 // palimpsest recon: from k-space to an image. palimpsest plan: time and memory of that.
 #include <unistd.h>
 
+#include <algorithm>
+#include <complex>
 #include <csignal>
 #include <cstdio>
 
@@ -71,7 +73,7 @@ class Session {
     if (options_.json || !options_.report.empty()) add_inputs(report, how);
     return report;
   }
-  void warn_of_end(Status status);
+  void warn_of_end(const ScanReconstructionResult& result);
   ScanReconstructionResult solved(ScanReconstruction& reconstruction) const;
   void finish(const JsonReport& report, const std::string& summary);
   void be_silent();
@@ -109,21 +111,32 @@ void Session::plan() {
   finish(report, scan_text(reconstruction, how) + plan_text(reconstruction) + ranks_text(ranks));
 }
 
-void Session::warn_of_end(Status status) {
-  if (status != Status::diverged && status != Status::breakdown) return;
-  messages_.line(
-      fmt::format("warning: the iteration ended early ({}). The image is its last finite iterate",
-                  name_of(status)));
+bool is_black(const Tensor& image) {
+  const auto* const v = image.data<std::complex<float>>();
+  return std::all_of(v, v + image.numel(), [](std::complex<float> x) { return x == 0.0F; });
+}
+
+void Session::warn_of_end(const ScanReconstructionResult& result) {
+  const Status status = result.status;
+  if (status == Status::diverged || status == Status::breakdown) {
+    messages_.line(
+        fmt::format("warning: the iteration ended early ({}). The image is its last finite iterate",
+                    name_of(status)));
+  } else if (status == Status::max_iterations && is_black(result.image)) {
+    messages_.line(fmt::format("warning: the image is 0 everywhere after {}. Try more --iterations",
+                               counted(result.iterations, "iteration")));
+  }
 }
 
 ScanReconstructionResult Session::solved(ScanReconstruction& reconstruction) const {
   // A plan counts arrays; code that has done its work need not lie beside them.
   release_code_pages();
   if (options_.quiet) return reconstruction.run();
-  Progress bar(name_of(reconstruction.plan().method),
-               reconstruction.plan().solves * options_.iterations);
+  const ScanReconstructionPlan& plan = reconstruction.plan();
+  Progress progress(options_.progress == "json", name_of(plan.method),
+                    plan.solves * options_.iterations, plan.peak_bytes);
   return reconstruction.run([&](index_t iterations, double residual) {
-    bar.update(iterations, fmt::format("residual {:.1e}", residual));
+    progress.update(iterations, residual, reconstruction.measured_bytes());
   });
 }
 
@@ -167,13 +180,20 @@ void Session::recon(ScanReconstructionOptions& how) {
   const std::string memory_svg = options_.html.empty() ? "" : reconstruction.step().to_svg();
   const ScanReconstructionResult result = solved(reconstruction);
   // On another rank, too.
-  if (interrupt_token().is_cancelled() || result.status == Status::cancelled) {
+  const bool is_interrupted =
+      interrupt_token().is_cancelled() || result.status == Status::cancelled;
+  const bool has_image = result.image.defined() && result.iterations > 0;
+  if (is_interrupted && !(options_.partial_on_interrupt && has_image)) {
     std::fprintf(stderr, "palimpsest: interrupted: no image is written%s\n",
                  options_.checkpoint.empty() ? "" : ", --resume goes on from the checkpoint");
     throw EndedEarly{kInterrupted};
   }
-  if (how.team.rank() != 0) return;
-  warn_of_end(result.status);
+  if (how.team.rank() != 0) {
+    if (is_interrupted) throw EndedEarly{kInterrupted};
+    return;
+  }
+  if (is_interrupted) messages_.line("interrupted: the image so far is written");
+  warn_of_end(result);
   RunFacts facts;
   const StopWatch watch;
   reconstruction.while_writing([&] {
@@ -184,6 +204,7 @@ void Session::recon(ScanReconstructionOptions& how) {
   facts.measured_peak_bytes = reconstruction.measured_bytes();
   add_run(report, reconstruction, result, facts);
   finish(report, scan_text(reconstruction, how) + run_text(reconstruction, result, facts));
+  if (is_interrupted) throw EndedEarly{kInterrupted};
   if (result.status == Status::time_limit) throw EndedEarly{kTimeLimit};
 }
 
@@ -214,6 +235,10 @@ void add_recon(CommandLine& line) {
               "Output: state of the iteration, to go on from")
       .option("--every", "TIME", options->every, "Time between two checkpoints; default: 10m")
       .option("--resume", "FILE", options->resume, "Checkpoint to go on from")
+      .flag("--partial-on-interrupt", options->partial_on_interrupt,
+            "The image so far is written after an interrupt, too; the exit code stays 130")
+      .choice("--progress", {"bar", "json"}, options->progress,
+              "Progress on standard error: a bar, on terminals only, or a line of JSON each second")
       .flag("--dry-run", options->dry_run,
             "Plan only, as `palimpsest plan`: nothing is reconstructed, and no image written")
       .needs("--bits", {"--output"})
@@ -222,8 +247,10 @@ void add_recon(CommandLine& line) {
       .needs("--every", {"--checkpoint"})
       .excludes("--resume", {"--start"})
       .excludes("--method",
-                {"--iterations", "--tolerance", "--time-limit", "--checkpoint", "--resume"},
+                {"--iterations", "--tolerance", "--time-limit", "--checkpoint", "--resume",
+                 "--partial-on-interrupt", "--progress"},
                 "adjoint")
+      .excludes("--quiet", {"--progress"})
       .action([options, &line] {
         options->words = line.words();
         Session(*options).recon();

@@ -25,7 +25,8 @@ struct ReconOptions : CommonOptions {
   std::string partial = "none";
   std::string as, frames, trajectory, weights, basis, start, scale, time_limit, checkpoint, every,
       resume;
-  bool prewhiten = false, keep_scale = false;
+  bool prewhiten = false, keep_scale = false, partial_on_interrupt = false;
+  std::string progress = "bar";
   std::string scratch;
   /// As given: `C=2,T=2`.
   std::string place;
