@@ -74,6 +74,21 @@ TEST_F(FromBart, EcalibIsMaps) {
   EXPECT_LT(std::sqrt(miss / size), 1e-3);
 }
 
+TEST_F(FromBart, FakekspIsSimulateFakeKspace) {
+  bart("phantom -x 32 image");
+  bart("phantom -x 32 -k -s 4 k");
+  bart("ecalib -m 1 k maps");
+  for (const std::string option : {"", "-r "}) {
+    bart("fakeksp " + option + "image k maps theirs");
+    std::vector<std::string> words = {"simulate",      dir / "own.cfl",   "--fake-kspace",
+                                      "--image",       dir / "image.cfl", "--maps",
+                                      dir / "maps.cfl"};
+    if (!option.empty()) words.insert(words.end(), {"--replace", dir / "k.cfl"});
+    ours(words);
+    EXPECT_LT(nrmse("theirs.cfl", "own.cfl"), 1e-5) << option;
+  }
+}
+
 TEST_F(FromBart, CaldirIsMapsDirect) {
   bart("phantom -x 64 -k -s 4 k");
   bart("caldir 24 k theirs");

@@ -343,9 +343,9 @@ CommandSamples OptionPairs::plan_samples() const {
 CommandSamples OptionPairs::recon_samples() const {
   CommandSamples command = plan_samples();
   command.name = "recon";
-  // Limits of time and resumed runs do not change the image.
-  command.invisible = {"--scratch", "--memory",  "--time-limit", "--every",
-                       "--resume",  "--threads", "--place"};
+  // Limits of time and resumed runs do not change the image. Lines of progress have times.
+  command.invisible = {"--scratch", "--memory", "--time-limit",           "--every",   "--resume",
+                       "--threads", "--place",  "--partial-on-interrupt", "--progress"};
   command.options.erase("--ranks");
   command.options.insert(
       {{"--output", {{"--output", dir / "i.png"}}},
@@ -362,6 +362,8 @@ CommandSamples OptionPairs::recon_samples() const {
        {"--checkpoint", {{"--checkpoint", dir / "c"}}},
        {"--every", {{"--every", "1h"}, {"--checkpoint", dir / "c"}}},
        {"--resume", {{"--resume", dir / "begun"}}},
+       {"--partial-on-interrupt", {{"--partial-on-interrupt"}}},
+       {"--progress", {{"--progress", "json"}}},
        {"--dry-run", {{"--dry-run"}}}});
   command.usual.push_back({{"--save", dir / "usual.npy"}, {"--save"}});
   command.usual.push_back({{"--iterations", "2"}, {"--iterations", "--method"}});
@@ -377,7 +379,7 @@ CommandSamples OptionPairs::recon_samples() const {
   for (const char* option :
        {"--output", "--bits", "--part", "--columns", "--html", "--save", "--save-maps", "--quiet",
         "--iterations", "--tolerance", "--slice", "--contrast", "--phase", "--set", "--seed",
-        "--checkpoint", "--scale", "--keep-scale"}) {
+        "--checkpoint", "--scale", "--keep-scale", "--progress"}) {
     command.subsumed.insert({"--dry-run", option});
   }
   return command;
@@ -385,6 +387,9 @@ CommandSamples OptionPairs::recon_samples() const {
 
 std::vector<CommandSamples> OptionPairs::samples() const {
   const std::string image = dir / "volume.npy";
+  const std::vector<std::string> of_image = {"--fake-kspace", "--image", dir / "image.npy"};
+  std::vector<std::string> fake = of_image;
+  fake.insert(fake.end(), {"--maps", dir / "maps.npy"});
   std::vector<CommandSamples> all = {recon_samples(), plan_samples()};
   all.push_back(
       {.name = "simulate",
@@ -402,8 +407,12 @@ std::vector<CommandSamples> OptionPairs::samples() const {
                    {"--reference", {{"--reference", dir / "r.npy"}}},
                    {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
                    {"--save-kspace", {{"--save-kspace", dir / "s.npy"}}},
+                   {"--fake-kspace", {fake, {}, {dir / "new.npy"}}},
+                   {"--maps", {{"--maps", dir / "maps.npy"}, of_image, {dir / "new.npy"}}},
+                   {"--replace", {{"--replace", dir / "partial.npy"}, fake, {dir / "new.npy"}}},
                    {"--json", {{"--json"}}}},
-       .usual = {{{"--size", "32"}, {"--size", "--image"}}, {{"--coils", "2"}, {"--coils"}}}});
+       .usual = {{{"--size", "32"}, {"--size", "--image"}},
+                 {{"--coils", "2"}, {"--coils", "--fake-kspace"}}}});
   all.push_back(
       {.name = "compare",
        .arguments = {dir / "image.npy", dir / "other.npy"},

@@ -118,7 +118,8 @@ CommandSamples of_nufft(const ScratchDirectory& dir) {
                                       {"--size", {{"--size", "30,32"}}},
                                       {"--weights", {{"--weights", dir / "w.npy"}}},
                                       {"--iterations", {{"--iterations", "3"}, {"--inverse"}}},
-                                      {"--lambda", {{"--lambda", "0.1"}, {"--inverse"}}}});
+                                      {"--lambda", {{"--lambda", "0.1"}, {"--inverse"}}},
+                                      {"--reg", {{"--reg", "tv:0.01"}, {"--inverse"}}}});
   command.usual = {{{"--trajectory", dir / "t.npy"}, {"--trajectory"}},
                    {{"--size", "32,32"}, {"--size"}},
                    {{"--adjoint"}, {"--adjoint", "--inverse"}}};

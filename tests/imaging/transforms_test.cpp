@@ -13,6 +13,7 @@
 #include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/phantom.hpp"
+#include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
@@ -135,6 +136,22 @@ TEST(TrajectoryTransform, ReturnsToTheImage) {
   const Tensor smooth =
       inverse_trajectory_transform(samples, spokes, {32, 32}, {.iterations = 20, .lambda = 10});
   EXPECT_GT(relative(smooth, object), 0.5);
+  const auto with = [&](const char* term) {
+    return InverseTransformOptions{.iterations = 30, .regularizers = {parse_regularizer(term)}};
+  };
+  const Tensor flat = inverse_trajectory_transform(stacked, spokes, {32, 32}, with("tv:0.001"));
+  EXPECT_EQ(flat.shape(), (Extents{2, 32, 32}));
+  const Reconstruction of_one_coil = reconstruct(
+      samples.unsqueeze(0), Tensor::full<std::complex<float>>({1, 32, 32}, 1),
+      {.trajectory = spokes}, {.regularizers = {parse_regularizer("tv:0.001")}, .iterations = 30});
+  EXPECT_TRUE(equal(flat.select(0, 1), of_one_coil.image));
+  InverseTransformOptions both = with("tv:0.001");
+  both.lambda = 1;
+  EXPECT_THAT(
+      [&] {
+        inverse_trajectory_transform(samples, spokes, {32, 32}, both);
+      },
+      ThrowsMessage<ValueError>(HasSubstr("lambda and regularizers")));
   EXPECT_THAT([&] { trajectory_transform(spokes, {32}); },
               ThrowsMessage<ShapeError>(HasSubstr("[trajectory]")));
   EXPECT_THAT(

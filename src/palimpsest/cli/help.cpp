@@ -16,6 +16,7 @@ constexpr const char* kReg =
   l1fft(DIMS):X        X |F x|_1, F the unitary transform along DIMS
   tv(DIMS):X           X sum |grad x|; iso=1|0, boundary=periodic|neumann|zero,
                        direction=backward|forward
+  tgv(DIMS):X          total generalized variation of second order; ratio=2; beside it only l2
   lr(;T):X             nuclear norm of the matrix voxels x T
   llr(Nx=8,Ny=8;T):X   the same of every block; shift=random|none, scale=none|bart
   nonneg, real         constraints
@@ -58,7 +59,7 @@ constexpr const char* kExitCodes = R"(Exit codes
   1    failed: disk, memory, a diverged iteration
   2    the command line or an input is wrong; nothing was written
   3    ended by --time-limit; the image so far is written
-  130  interrupted
+  130  interrupted: no image is written, or with --partial-on-interrupt that so far
 )";
 
 constexpr const char* kBart = R"(From BART
@@ -91,6 +92,9 @@ constexpr const char* kBart = R"(From BART
                                            --oversampling 1 --convention bart
   fft -u 7, fft -u -i 7                  fft --dims Nx:Ny:Nz, fft --inverse --dims Nx:Ny:Nz
   nufft traj img ksp, nufft -a, nufft -i nufft img ksp --trajectory traj, --adjoint, --inverse
+  nufft -i -l X                          nufft --inverse --reg l2:X
+  fakeksp img ksp maps out, -r           simulate out.cfl --fake-kspace --image img --maps maps,
+                                           --replace ksp
   phantom -x 128, phantom -k             phantom p.npy --size 128,128, --kspace; rows there are
                                            columns here
   toimg                                  show

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// palimpsest simulate: a raw scan of a known image.
+// palimpsest simulate: a raw scan of a known image, or the k-space that coils see of an image.
 
 #include <array>
 #include <cmath>
 #include <complex>
 
+#include "palimpsest/cli/images/image_files.hpp"
 #include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/cli/recon/image.hpp"
+#include "palimpsest/cli/steps/array_files.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
+#include "palimpsest/imaging/inputs.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/phantom.hpp"
+#include "palimpsest/imaging/transforms.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/npy.hpp"
 
@@ -21,12 +25,12 @@ using Sample = std::complex<float>;
 
 struct SimulateOptions {
   std::string output, image, reference, save_maps, save_kspace;
-  std::string axis, pattern = "poisson";
+  std::string axis, pattern = "poisson", maps, replace;
   std::optional<index_t> slice;
   std::optional<index_t> center;
   index_t size = 256, coils = 8, seed = 0;
   double acceleration = 4, noise = 0.005;
-  bool json = false;
+  bool json = false, fake_kspace = false;
 };
 
 constexpr double kFrequencyHz = 123.2e6;  // of protons at 2.89 T
@@ -115,10 +119,7 @@ RawScan raw_scan(const Tensor& kspace, const Tensor& mask, bool is_full) {
 void check_options(const SimulateOptions& options) {
   expect_between("--coils", options.coils, 1, kMostCoils);
   expect_between("--size", options.size, 8, kLargestAxis);
-  if (!(options.noise >= 0) || !std::isfinite(options.noise)) {
-    throw UsageError(
-        fmt::format("[--noise] got {}, expected a number of at least 0", options.noise));
-  }
+  expect_at_least("--noise", options.noise, 0);
 }
 
 JsonReport report_of(const SimulateOptions& options, const Tensor& mask) {
@@ -149,7 +150,74 @@ Tensor pattern_of(index_t ny, index_t nx, const PatternOptions& options) {
   }
 }
 
+Tensor read_complex(const std::string& path, const Values& what, Dims& names) {
+  const Image image = read_image(path);
+  names = image.names;
+  const Tensor values = image.data.to(DType::complex64).contiguous();
+  check_finite(path, values, what);
+  return values;
+}
+
+// All points of the grid, of a series of all frames: image ([T], [M], [z], y, x), maps ([M], C,
+// [z], y, x).
+KspaceSampling whole_grid(const SimulateOptions& options, const Tensor& image, const Dims& names,
+                          const Tensor& maps, const Dims& map_names) {
+  const Extents &x = image.shape(), &s = maps.shape();
+  const auto same_end = [&](std::size_t n) {
+    return x.size() >= n && s.size() >= n &&
+           std::equal(x.end() - std::ptrdiff_t(n), x.end(), s.end() - std::ptrdiff_t(n));
+  };
+  const bool has_sets = names.contains(ND("M")) || map_names.contains(ND("M"));
+  const std::size_t d = s.size() == 5 || (s.size() == 4 && same_end(3) && !has_sets) ? 3 : 2;
+  const std::size_t sets = s.size() == d + 2 ? 1 : 0;
+  const bool fits = s.size() == d + 1 + sets && same_end(d) && x.size() <= d + sets + 1 &&
+                    (sets == 0 || (x.size() > d && x[x.size() - d - 1] == s[0]));
+  if (!fits) {
+    throw UsageError(
+        fmt::format("[--maps] {} has the shape {} for the image {}, expected ([set,] coil, [z,] y, "
+                    "x) with the extents of the image ([frame,] [set,] [z,] y, x)",
+                    options.maps, to_string(s), to_string(x)));
+  }
+  Extents grid(x.end() - std::ptrdiff_t(d), x.end());
+  if (x.size() == d + sets + 1) grid.insert(0, x[0]);
+  return {.mask = Tensor::full<bool>(grid, true)};
+}
+
+void fake(const SimulateOptions& options) {
+  Outputs outputs;
+  for (const std::string& path : {options.image, options.maps, options.replace}) {
+    outputs.reads(path);
+  }
+  announce_image(outputs, options.output, {".npy", ".cfl", ".hdr"});
+  Dims names, map_names;
+  const Tensor image = read_complex(options.image, image_values(), names);
+  Tensor maps = read_complex(options.maps, coil_map_values(), map_names);
+  if (maps.rank() == 2) maps = maps.unsqueeze(0);
+  const KspaceSampling grid = whole_grid(options, image, names, maps, map_names);
+  std::optional<Tensor> measured;
+  if (!options.replace.empty()) {
+    measured = read_kspace(options.replace).kspace;
+    // The readout of a raw scan of two phase encodes.
+    const bool has_readout = measured->rank() == grid.mask->rank() + 2;
+    if (has_readout && measured->shape(-1) == 1) measured = measured->squeeze(-1);
+  }
+  const NamedLinop A = sense_model(maps, grid);
+  const Dims out = A.oshape();
+  Image kspace{.data = fake_kspace(A, image, measured),
+               .names = (out.contains(ND("T")) ? Dims("T C") : Dims("C")) +
+                        (out.contains(ND("Kz")) ? Dims("Nz Ny Nx") : Dims("Ny Nx"))};
+  write_image(outputs, options.output, kspace);
+  const std::string shape = to_string(kspace.data.shape());
+  if (options.json) {
+    print(JsonReport().set("output", options.output).set("shape", shape).text());
+  } else {
+    print(fmt::format("k-space {} {}\nwrote {}\n", kspace.names.str(), shape, options.output));
+  }
+  outputs.commit();
+}
+
 void simulate(const SimulateOptions& options) {
+  if (options.fake_kspace) return fake(options);
   check_options(options);
   const PatternKind kind = parse_pattern(options.pattern);
   Outputs outputs;
@@ -165,6 +233,10 @@ void simulate(const SimulateOptions& options) {
   const index_t center = center_extent(options, ny, nx);
   const Tensor mask = pattern_of(
       ny, nx, {.kind = kind, .acceleration = options.acceleration, .center = center, .seed = seed});
+  if (count_samples(mask) == 0) {
+    throw UsageError(fmt::format("[--acceleration] {} leaves no samples of {} x {}",
+                                 options.acceleration, ny, nx));
+  }
   const Tensor maps = ring_coil_maps(options.coils, ny, nx);
   Tensor kspace = sense_model(maps)(image).contiguous();
   add_noise(kspace, mask, options.noise, seed);
@@ -187,8 +259,9 @@ void simulate(const SimulateOptions& options) {
 
 void add_simulate(CommandLine& line) {
   const auto options = std::make_shared<SimulateOptions>();
-  line.add("simulate", "Make a raw scan (ISMRMRD) of a phantom or of an image")
-      .argument("OUTPUT.h5", options->output, "Output: raw file (ISMRMRD)")
+  line.add("simulate", "Make a raw scan (ISMRMRD) of a phantom or of an image, or its k-space")
+      .argument("OUTPUT.h5", options->output,
+                "Output: raw file (ISMRMRD); with --fake-kspace .npy, .cfl or .hdr")
       .option("--image", "FILE", options->image,
               "Object: NIfTI or NPY file, padded to even extents; default: Shepp-Logan phantom")
       .choice("--axis", {"x", "y", "z"}, options->axis,
@@ -208,10 +281,24 @@ void add_simulate(CommandLine& line) {
       .option("--reference", "FILE.npy", options->reference, "Output: the object, (y, x)")
       .option("--save-maps", "FILE.npy", options->save_maps, "Output: coil maps, (coil, y, x)")
       .option("--save-kspace", "FILE.npy", options->save_kspace, "Output: k-space, (coil, y, x)")
+      .flag("--fake-kspace", options->fake_kspace,
+            "k-space ([frame,] coil, [z,] y, x) of --image ([frame,] [set,] [z,] y, x) and --maps, "
+            "all of the grid and without noise, in place of a raw scan")
+      .option("--maps", "FILE", options->maps,
+              "Coil maps for --fake-kspace, ([set,] coil, [z,] y, x): NPY or BART CFL")
+      .option("--replace", "FILE", options->replace,
+              "Measured k-space, whose samples take the place of those of --fake-kspace")
       .flag("--json", options->json, "Facts as JSON on standard output instead of a summary")
       .needs("--axis", {"--image"})
       .needs("--slice", {"--image"})
       .excludes("--image", {"--size"})
+      .needs("--fake-kspace", {"--image"})
+      .needs("--fake-kspace", {"--maps"})
+      .needs("--maps", {"--fake-kspace"})
+      .needs("--replace", {"--fake-kspace"})
+      .excludes("--fake-kspace",
+                {"--axis", "--slice", "--coils", "--pattern", "--acceleration", "--center",
+                 "--noise", "--seed", "--reference", "--save-maps", "--save-kspace"})
       .excludes("--pattern", {"--acceleration", "--center"}, "full")
       .action([options] { simulate(*options); });
 }

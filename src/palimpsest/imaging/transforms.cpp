@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/transforms.hpp"
 
+#include <functional>
+
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
@@ -93,6 +96,38 @@ NamedLinop trajectory_transform(const Tensor& trajectory, const Extents& image, 
                {.eps = 1e-4, .toeplitz = toeplitz ? Toeplitz::yes : Toeplitz::no});
 }
 
+namespace {
+
+// An image from its samples.
+using ImageOf = std::function<Tensor(const Tensor& samples)>;
+
+ImageOf least_squares_along(const Tensor& trajectory, const Extents& image,
+                            const InverseTransformOptions& options) {
+  const NamedLinop A = trajectory_transform(trajectory, image, /*toeplitz=*/true);
+  NamedLinop N = A.N();
+  if (options.lambda > 0) {
+    const double weight = options.lambda * operator_norm2(A, {DType::complex64, image, {}}).value;
+    N = N + weight * Identity(N.ishape());
+  }
+  return [A, N, n = options.iterations](const Tensor& samples) {
+    return conjugate_gradients(N, A.H()(samples), {.tolerance = 0, .max_iterations = n}).x;
+  };
+}
+
+// As one coil sees it, whose map is 1.
+ImageOf regularized_along(const Tensor& trajectory, const Extents& image,
+                          const InverseTransformOptions& options) {
+  Extents coil = image;
+  coil.insert(0, 1);
+  return [=, map = Tensor::full<Sample>(coil, Sample(1))](const Tensor& samples) {
+    return reconstruct(samples.unsqueeze(0), map, {.trajectory = trajectory},
+                       {.regularizers = options.regularizers, .iterations = options.iterations})
+        .image;
+  };
+}
+
+}  // namespace
+
 Tensor inverse_trajectory_transform(const Tensor& kspace, const Tensor& trajectory,
                                     const Extents& image, const InverseTransformOptions& options) {
   if (options.iterations < 1 || !(options.lambda >= 0) || !std::isfinite(options.lambda)) {
@@ -100,7 +135,12 @@ Tensor inverse_trajectory_transform(const Tensor& kspace, const Tensor& trajecto
         "[inverse transform] got {} iterations and a weight of {}, expected at least 1 and 0",
         options.iterations, options.lambda));
   }
-  const NamedLinop A = trajectory_transform(trajectory, image, /*toeplitz=*/true);
+  if (!options.regularizers.empty() && options.lambda > 0) {
+    throw ValueError("[inverse transform] got lambda and regularizers, expected one of the two");
+  }
+  const auto image_of = options.regularizers.empty()
+                            ? least_squares_along(trajectory, image, options)
+                            : regularized_along(trajectory, image, options);
   const std::size_t n_batch = kspace.rank() < 2 ? 0 : kspace.rank() - 2;
   const bool fits = kspace.rank() >= 2 && kspace.shape(-2) == trajectory.shape(0) &&
                     kspace.shape(-1) == trajectory.shape(1);
@@ -108,11 +148,6 @@ Tensor inverse_trajectory_transform(const Tensor& kspace, const Tensor& trajecto
     throw ShapeError(fmt::format(
         "[inverse transform] got k-space {} for a trajectory of {} readouts of {} samples",
         to_string(kspace.shape()), trajectory.shape(0), trajectory.shape(1)));
-  }
-  NamedLinop N = A.N();
-  if (options.lambda > 0) {
-    const double weight = options.lambda * operator_norm2(A, {DType::complex64, image, {}}).value;
-    N = N + weight * Identity(N.ishape());
   }
   Extents shape(kspace.shape().begin(), kspace.shape().begin() + std::ptrdiff_t(n_batch));
   index_t n_images = 1;
@@ -123,9 +158,7 @@ Tensor inverse_trajectory_transform(const Tensor& kspace, const Tensor& trajecto
   Tensor result = Tensor::empty(flat, DType::complex64);
   const Tensor samples = kspace.reshape({n_images, trajectory.shape(0), trajectory.shape(1)});
   for (index_t k = 0; k < n_images; ++k) {
-    const SolveResult found = conjugate_gradients(
-        N, A.H()(samples.select(0, k)), {.tolerance = 0, .max_iterations = options.iterations});
-    result.select(0, k).copy_from(found.x);
+    result.select(0, k).copy_from(image_of(samples.select(0, k)));
   }
   return result.view(shape);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/imaging/regularizers.hpp"
 #include "palimpsest/linop/core/named_linop.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 
@@ -46,12 +47,16 @@ struct InverseTransformOptions {
   int iterations = 20;
   /// Weight of |x|^2 / 2, relative to the largest eigenvalue of the normal operator.
   double lambda = 0;
+  /// In place of lambda: added to the misfit of each image, as reconstruct() does for one coil. The
+  /// weights are relative to the brightness of that image.
+  std::vector<Regularizer> regularizers = {};
 };
 /// The images with the transform along a trajectory that comes nearest to the samples, by conjugate
-/// gradients; one after the other.
+/// gradients, or with regularizers by reconstruct(); one after the other.
 ///
 /// Shapes   kspace (.., readouts, samples) -> (.., y, x)
-/// Errors   those of trajectory_transform; ValueError: numbers out of range
+/// Errors   those of trajectory_transform and reconstruct; ValueError: numbers out of range,
+///          lambda beside regularizers
 Tensor inverse_trajectory_transform(const Tensor& kspace, const Tensor& trajectory,
                                     const Extents& image, const InverseTransformOptions& options);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest nufft: Fourier transform between images and samples along a trajectory.
+#include <complex>
 
 #include "palimpsest/cli/steps/prelude.hpp"
+#include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/solve/conjugate_gradients.hpp"
@@ -11,6 +13,8 @@ namespace {
 
 struct NufftCommand {
   std::string input, output, trajectory, size, weights;
+  std::vector<std::string> terms;
+  std::vector<Regularizer> regularizers;
   index_t iterations = 20;
   double lambda = 0;
   bool adjoint = false, inverse = false;
@@ -65,17 +69,36 @@ std::optional<Tensor> read_weights(const NufftCommand& options, const Tensor& tr
 Tensor computed(const NufftCommand& options, const Tensor& x, const Tensor& trajectory,
                 const std::optional<Tensor>& weights, const Extents& image, const NamedLinop& A) {
   if (options.inverse) {
-    return inverse_trajectory_transform(
-        x, trajectory, image,
-        {.iterations = static_cast<int>(options.iterations), .lambda = options.lambda});
+    return inverse_trajectory_transform(x, trajectory, image,
+                                        {.iterations = static_cast<int>(options.iterations),
+                                         .lambda = options.lambda,
+                                         .regularizers = options.regularizers});
   }
   if (!options.adjoint) return A(x);
   return adjoint_image(A, x, weights);
 }
 
+// Peak bytes of one image with regularizers beside its samples.
+index_t regularized_bytes(const Run& run, const NufftCommand& options, const Tensor& x,
+                          const Tensor& trajectory, const Extents& image, const NamedLinop& A) {
+  Extents coil = image;
+  coil.insert(0, 1);
+  const Tensor map = Tensor::full<std::complex<float>>(coil, 1);
+  const Tensor one = x.reshape({-1, x.shape(-2), x.shape(-1)}).narrow(0, 0, 1);
+  const SolvePlan plan = plan_reconstruct(
+      one, map, {.trajectory = trajectory},
+      {.regularizers = options.regularizers, .iterations = static_cast<int>(options.iterations)});
+  const index_t adjoint = A.H().plan({DType::complex64, one.shape(), {}}).peak_bytes;
+  // The model that finds the scale holds the operator's data, locations and an order of the samples
+  // while the solver is made and runs; images pass from the adjoint to the solver.
+  const index_t beside = 2 * trajectory.nbytes() + 4 * one.numel() + 5 * map.nbytes();
+  const index_t making = run.peak_bytes() - run.held_bytes() + map.nbytes();
+  return beside + std::max({making, plan.operator_bytes + plan.total_bytes(), adjoint});
+}
+
 // Peak bytes beside the operator and the input.
-index_t working_bytes(const NufftCommand& options, const Tensor& x, const Extents& image,
-                      const NamedLinop& A) {
+index_t working_bytes(const Run& run, const NufftCommand& options, const Tensor& x,
+                      const Tensor& trajectory, const Extents& image, const NamedLinop& A) {
   const TensorType given{DType::complex64, x.shape(), {}};
   if (!options.adjoint && !options.inverse) return A.plan(given).peak_bytes;
   const index_t weighted = options.weights.empty() ? 0 : 3 * x.nbytes();
@@ -83,14 +106,22 @@ index_t working_bytes(const NufftCommand& options, const Tensor& x, const Extent
   const TensorType one{DType::complex64, image, {}};
   const index_t image_bytes = element_count(image) * 8;
   const index_t n_images = x.numel() / (x.shape(-1) * x.shape(-2));
+  if (!options.regularizers.empty()) {
+    return n_images * image_bytes + regularized_bytes(run, options, x, trajectory, image, A);
+  }
   const Extents samples{x.shape(-2), x.shape(-1)};
   const index_t solve = plan_conjugate_gradients(A.N(), one).peak_bytes;
   const index_t start = A.H().plan({DType::complex64, samples, {}}).peak_bytes;
   return (n_images + 1) * image_bytes + std::max(solve, start);
 }
 
-void nufft(const NufftCommand& options) {
+void nufft(NufftCommand options) {
+  for (const std::string& text : options.terms) {
+    options.regularizers.push_back(parse_regularizer(text));
+  }
   Run run("nufft", options.common);
+  expect_iterations(options.iterations);
+  expect_at_least("--lambda", options.lambda, 0);
   Outputs& outputs = run.outputs();
   for (const std::string& path : {options.input, options.trajectory, options.weights}) {
     outputs.reads(path);
@@ -110,9 +141,10 @@ void nufft(const NufftCommand& options) {
   const std::optional<Tensor> weights = read_weights(options, trajectory);
   const std::string warning = unit_warning(trajectory, image);
   if (!warning.empty()) run.note(warning);
-  const NamedLinop A = trajectory_transform(trajectory, image, options.inverse);
+  const bool is_linear = options.inverse && options.regularizers.empty();
+  const NamedLinop A = trajectory_transform(trajectory, image, is_linear);
   run.facts().set("input", options.input).set("readouts", trajectory.shape(0));
-  const index_t work = working_bytes(options, x, image, A);
+  const index_t work = working_bytes(run, options, x, trajectory, image, A);
   if (run.announce(std::max(run.peak_bytes(), run.held_bytes() + work))) return run.finish("");
   Image result;
   result.data = computed(options, x, trajectory, weights, image, A);
@@ -145,18 +177,25 @@ void add_nufft(CommandLine& line) {
       .option("--trajectory", "FILE", options->trajectory,
               "Trajectory (readouts, samples, 2 or 3) in cycles per field of view; needed")
       .flag("--adjoint", options->adjoint, "From samples to an image, by the adjoint")
-      .flag("--inverse", options->inverse, "From samples to an image, by conjugate gradients")
+      .flag("--inverse", options->inverse,
+            "From samples to an image, by conjugate gradients, or the method that fits --reg")
       .option("--size", "NY,NX", options->size, "Extents of the image, with NZ first in 3-D")
       .option("--weights", "FILE", options->weights,
               "Factors of the samples for --adjoint, (readouts, samples)")
       .option("--iterations", "N", options->iterations, "Iterations of --inverse, 1 or more")
       .option("--lambda", "X", options->lambda,
               "Weight of |image|^2 for --inverse, relative to the largest eigenvalue")
+      .option(
+          "--reg", "TERM", options->terms,
+          "Regularizer of --inverse, as of recon, relative to the brightness of each image; may "
+          "be given several times")
       .excludes("--adjoint", {"--inverse"})
       .needs("--size", {"--adjoint", "--inverse"})
       .needs("--weights", {"--adjoint"})
       .needs("--iterations", {"--inverse"})
       .needs("--lambda", {"--inverse"})
+      .needs("--reg", {"--inverse"})
+      .excludes("--lambda", {"--reg"})
       .action([options] { nufft(*options); });
   add_common(command, options->common);
 }
