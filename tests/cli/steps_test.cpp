@@ -10,6 +10,7 @@
 
 #include "cli/run_command.hpp"
 #include "palimpsest/imaging/coil_compression.hpp"
+#include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/noise.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
@@ -358,6 +359,106 @@ TEST_F(Steps, NufftGoesThereAndBack) {
               HasSubstr("units?"));
 }
 
+TEST_F(Steps, NufftTakesRegularizers) {
+  run({"phantom", dir / "p.npy", "--size", "32,32"});
+  run({"traj", dir / "t.npy", "--spokes", "16", "--samples", "64"});
+  run({"nufft", dir / "p.npy", dir / "y.npy", "--trajectory", dir / "t.npy"});
+  const Tensor y = read_npy(dir / "y.npy");
+  write_npy(dir / "two.npy", y.unsqueeze(0).expand({2, 16, 64}).contiguous());
+  const auto inverse = [&](const std::string& in, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"nufft",       dir / in,    dir / "x.npy", "--trajectory",
+                                      dir / "t.npy", "--inverse", "--size",      "32,32"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  run(inverse("y.npy", {"--reg", "tv:0.001", "--reg", "nonneg", "--iterations", "7"}));
+  EXPECT_TRUE(equal(read_npy(dir / "x.npy"),
+                    inverse_trajectory_transform(y, read_npy(dir / "t.npy"), {32, 32},
+                                                 {.iterations = 7,
+                                                  .regularizers = {parse_regularizer("tv:0.001"),
+                                                                   parse_regularizer("nonneg")}})));
+  expect_announced(inverse("two.npy", {"--reg", "tv:0.002"}), 1.3);
+  EXPECT_EQ(read_npy(dir / "x.npy").shape(), (Extents{2, 32, 32}));
+  expect_announced(inverse("y.npy", {"--reg", "l1wav:0.002"}), 1.3);
+  expect_announced(inverse("y.npy", {"--reg", "l2:0.002"}), 1.3);
+  expect_announced(inverse("y.npy", {"--reg", "l2:0.002", "--reg", "ball:1"}), 1.3);
+  refuse(inverse("y.npy", {"--reg", "tv:1", "--lambda", "1"}),
+         "[--reg] has no effect with --lambda");
+  refuse(inverse("y.npy", {"--reg", "tv(T):1"}), "[reg] 'tv(T):1': no dimension T");
+  refuse({"nufft", dir / "y.npy", dir / "z.npy", "--trajectory", dir / "t.npy", "--adjoint",
+          "--size", "32,32", "--reg", "tv:1"},
+         "[--reg] has no effect without --inverse");
+}
+
+TEST_F(Steps, NumbersBeyondTheDataAreRefusedByName) {
+  make_kspace();
+  refuse({"maps", dir / "k.npy", dir / "x.npy", "--kernel", "9223372036854775807"}, "too small");
+  run({"phantom", dir / "p.npy", "--size", "16,16"});
+  run({"radon", dir / "p.npy", dir / "s.npy", "--views", "9"});
+  refuse({"radon", dir / "s.npy", dir / "x.npy", "--views", "9", "--inverse", "--lambda", "-1"},
+         "[--lambda] got -1");
+  refuse({"compare", dir / "p.npy", dir / "p.npy", "--report", dir.path()}, "cannot be opened");
+  refuse({"recon", dir / "k.npy", "-o", dir / "x.png", "--tolerance", "2"}, "[--tolerance] got 2");
+  Tensor bad = read_npy(dir / "p.npy").clone();
+  bad.set<float>({3, 4}, std::numeric_limits<float>::quiet_NaN());
+  write_npy(dir / "p.npy", bad);
+  refuse({"convert", dir / "p.npy", dir / "x.png"},
+         "[" + dir / "x.png" +
+             "] NaN or infinite values in the image: got 1 of them, the first at "
+             "(3, 4)");
+}
+
+TEST_F(Steps, FakeKspaceIsThatOfTheModelWithMeasuredSamples) {
+  make_kspace();
+  run({"pattern", dir / "p.npy", "--size", "48,40", "--acceleration", "3", "--center", "14"});
+  const Tensor full = read_npy(dir / "k.npy"), mask = read_npy(dir / "p.npy");
+  Tensor k = full.clone();
+  for (index_t i = 0; i < k.numel(); ++i) {
+    if (!mask.data<bool>()[i % mask.numel()]) k.mutable_data<Sample>()[i] = 0;
+  }
+  write_npy(dir / "k.npy", k);
+  run({"recon", dir / "k.npy", "--maps", dir / "true.npy", "--save", dir / "i.npy"});
+  const std::vector<std::string> words = {"simulate",    dir / "f.npy", "--fake-kspace", "--image",
+                                          dir / "i.npy", "--maps",      dir / "true.npy"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Tensor image = read_npy(dir / "i.npy"), maps = read_npy(dir / "true.npy");
+  run(words);
+  const Tensor model = read_npy(dir / "f.npy").clone();
+  EXPECT_TRUE(equal(model, fake_kspace(sense_model(maps), image)));
+  const CommandResult replaced = run(with({"--replace", dir / "k.npy", "--json"}));
+  EXPECT_EQ(Json::parse(replaced.out).at("shape"), "(4, 48, 40)");
+  EXPECT_TRUE(equal(read_npy(dir / "f.npy"), fake_kspace(sense_model(maps), image, k)));
+  // A raw scan of two phase encodes has a readout of one point.
+  write_npy(dir / "k.npy", k.unsqueeze(-1));
+  const Tensor same = read_npy(dir / "f.npy").clone();
+  run(with({"--replace", dir / "k.npy"}));
+  EXPECT_TRUE(equal(read_npy(dir / "f.npy"), same));
+  // Frames, and sets of maps.
+  write_npy(dir / "i.npy", image.unsqueeze(0).expand({3, 48, 40}).contiguous());
+  run(words);
+  EXPECT_TRUE(equal(read_npy(dir / "f.npy").select(0, 2), model));
+  write_npy(dir / "true.npy", maps.unsqueeze(0).expand({3, 4, 48, 40}).contiguous());
+  run(words);
+  EXPECT_EQ(read_npy(dir / "f.npy").shape(), (Extents{4, 48, 40}));
+  write_npy(dir / "i.npy", image.narrow(0, 0, 8));
+  refuse(words, "has the shape (3, 4, 48, 40) for the image (8, 40)");
+  write_npy(dir / "i.npy", image);
+  write_npy(dir / "true.npy", maps);
+  write_npy(dir / "k.npy", k.narrow(0, 0, 2));
+  refuse(with({"--replace", dir / "k.npy"}), "expected (4, 48, 40)");
+  refuse(with({"--noise", "1"}), "[--noise] has no effect with --fake-kspace");
+  refuse({"simulate", dir / "x.npy", "--fake-kspace", "--image", dir / "i.npy"}, "--maps");
+  refuse({"simulate", dir / "x.npy", "--fake-kspace", "--maps", dir / "true.npy"}, "--image");
+  refuse({"simulate", dir / "x.h5", "--maps", dir / "true.npy"}, "without --fake-kspace");
+  refuse({"simulate", dir / "x.h5", "--fake-kspace", "--image", dir / "i.npy", "--maps",
+          dir / "true.npy"},
+         "expected '.npy', '.cfl' or '.hdr'");
+}
+
 TEST_F(Steps, PhantomsInImageAndKspaceAgree) {
   run({"phantom", dir / "p.npy", "--size", "96,96"});
   EXPECT_EQ(read_npy(dir / "p.npy").dtype(), DType::float32);
@@ -418,7 +519,8 @@ TEST_F(Steps, ConfigurationsAreChecked) {
   refuse_text(R"({"soft": 1})", "expected true or false");
   refuse_text(R"({"sets": {}})", "expected a number or a text");
   refuse_text(R"({"sets": "two"})", "--sets");
-  refuse_text(R"({"config": "d.json"})", "unknown option 'config'");
+  refuse_text(R"({"config": "d.json"})", "unknown option 'config'. Try maps --help");
+  refuse_text(R"({"log": ""})", "the value of 'log' is \"\", expected a number or a text");
   refuse({"maps", dir / "k.npy", dir / "m.npy", "--config", dir / "none.json"}, "none.json");
 }
 

@@ -57,7 +57,7 @@ Json read_config(const std::string& path) {
 }
 
 std::string value_text(const std::string& path, const std::string& key, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string() && !value.get<std::string>().empty()) return value.get<std::string>();
   if (value.is_number()) return value.dump();
   throw UsageError(fmt::format("[{}] the value of '{}' is {}, expected a number or a text", path,
                                key, value.dump()));
@@ -97,6 +97,7 @@ std::vector<std::string> with_config_file(const std::vector<std::string>& words,
   for (const auto& [key, value] : config.items()) {
     const auto at = std::find(known.begin(), known.end(), key);
     if (at == known.end() || key == "config") {
+      std::erase(known, "config");
       const std::string near = nearest_word(key, known);
       throw UsageError(fmt::format("[{}] unknown option '{}'. Try {}", path, key,
                                    near.empty() ? words.front() + " --help" : "'" + near + "'"));
