@@ -239,6 +239,11 @@ TEST_F(Basis, BartsOrderIsReadAndWritten) {
                           [](const Json& input) { return input.at("role") == "basis"; }));
 }
 
+TEST_F(Basis, RanksShareTheCoils) {
+  const CommandResult plan = run({"plan", "--ranks", "2"}, on_grid());
+  EXPECT_EQ(plan.code, 0) << plan.err;
+}
+
 TEST_F(Basis, WhatCannotBeDoneIsRefusedByName) {
   std::vector<std::string> plane = on_grid();
   write_npy(dir / "plane.npy", kspace.select(0, 0).contiguous());

@@ -584,8 +584,10 @@ struct ImageSolver::Impl {
                   solve_options(options, model, left));
   }
   // Of a grid: along trajectories all coils are gridded together. Of up to kLeafRows coils, since
-  // then the sum of single ones has the order, and the bits, of the sum of all.
+  // then the sum of single ones has the order, and the bits, of the sum of all. Of one rank: those
+  // that ranks share cannot be cut further.
   bool can_take_single_coils(const ImageItem& item) const {
+    if (item.team.size() > 1 && item.team.size("coil") > 1) return false;
     if (item.has_trajectory() || !model.adjoint.dims().contains("C")) return false;
     const index_t coils = model.adjoint.size("C").value_or(kNoLimit);
     return coils > 1 && coils <= kLeafRows;
