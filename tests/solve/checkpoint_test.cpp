@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
@@ -147,6 +148,40 @@ TEST_F(Checkpoints, KeepHowLongStepsHaveGrown) {
   EXPECT_EQ(rest.status, Status::diverged);
   EXPECT_EQ(rest.iterations, whole.iterations);
   EXPECT_TRUE(equal(rest.x, whole.x));
+}
+
+// After a claim of convergence that the true residual refutes, the recurrence begins anew.
+TEST_F(Checkpoints, OfStartsFarFromTheSolution) {
+  Tensor x0 = Tensor::full<std::complex<float>>({20}, 1e4F);
+  CgOptions options{.tolerance = 1e-6, .max_iterations = 200};
+  options.x0 = x0;
+  const SolvePlan plan = plan_conjugate_gradients(A_, {b_.dtype(), b_.shape(), {}}, options);
+  const SolveResult whole = conjugate_gradients(A_, b_, options);
+  EXPECT_EQ(whole.status, Status::converged);
+  const Tensor r = b_ - A_(whole.x);
+  EXPECT_LE(norm(r).item<float>(), 2e-6F * norm(b_).item<float>());
+  EXPECT_GT(whole.applications.at("A"), whole.iterations + 2);
+  EXPECT_LE(whole.applications.at("A"), whole.iterations + 4);
+  // Those near b pay nothing, and no memory is needed beyond the plan.
+  CgOptions near = options;
+  near.x0 = Tensor::full<std::complex<float>>({20}, 1e-2F);
+  const SolveResult cheap = conjugate_gradients(A_, b_, near);
+  EXPECT_EQ(cheap.applications.at("A"), cheap.iterations + 1);
+  const MemoryScope scope;
+  conjugate_gradients(A_, b_, options);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+  for (const int k : {1, whole.iterations / 2, whole.iterations - 1}) {
+    kill_after(k, options);
+    for (const bool has_x0 : {false, true}) {
+      CgOptions again = options;
+      if (!has_x0) again.x0.reset();
+      again.resume = path();
+      const SolveResult rest = conjugate_gradients(A_, b_, again);
+      EXPECT_TRUE(equal(rest.x, whole.x)) << k;
+      EXPECT_EQ(rest.iterations, whole.iterations) << k;
+      EXPECT_EQ(rest.applications, whole.applications) << k;
+    }
+  }
 }
 
 TEST_F(Checkpoints, TakeNoMemory) {

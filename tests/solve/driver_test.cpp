@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/diagonal.hpp"
@@ -19,6 +20,7 @@
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/objective.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
+#include "palimpsest/solve/square_systems.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
@@ -175,6 +177,29 @@ TEST(Driver, EachElementOfABatchEndsOnItsOwn) {
     EXPECT_EQ(own.iterations, result.batch_iterations[static_cast<std::size_t>(s)]);
     EXPECT_TRUE(allclose(result.x.select(0, s), own.x, 1e-14, 0)) << s;
   }
+}
+
+// Where one begins anew with its true residual, others do so, too, and none that has ended changes.
+TEST(Driver, AFarStartInABatchLeavesTheOthersRight) {
+  const Tensor weights = Tensor::linspace(1, 9, 36, DType::float32).reshape({3, 12});
+  const Tensor b = random({3, 12}, DType::float32, 1);
+  Tensor x0 = Tensor::zeros({3, 12}, DType::float32);
+  x0(1).fill(3e5);
+  const auto expect_solved = [&](const SolveResult& result) {
+    EXPECT_EQ(result.batch_status, Statuses(3, Status::converged));
+    EXPECT_TRUE(allclose(result.x, b / weights, 1e-3, 1e-5));
+  };
+  const NamedLinop A = Diagonal(weights, "S N");
+  CgOptions options;
+  options.batch = "S";
+  options.x0 = x0;
+  expect_solved(conjugate_gradients(A, b, options));
+  GmresOptions of_gmres{.restart = 4};
+  of_gmres.batch = "S";
+  of_gmres.x0 = x0;
+  expect_solved(gmres(A, b, of_gmres));
+  of_gmres.restart = 30;
+  expect_solved(gmres(A, b, of_gmres));
 }
 
 // A batch in two dimensions whose axes are not in the order of the operator's; some elements break

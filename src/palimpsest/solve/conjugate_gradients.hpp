@@ -24,7 +24,8 @@ struct CgOptions {
 
 /// Solves A x = b for a Hermitian positive (semi)definite A by preconditioned conjugate gradients.
 ///
-/// Stops     at |r| <= max(tolerance, epsilon of the dtype) |b|, r the recurred residual
+/// Stops     at |r| <= max(tolerance, epsilon of the dtype) |b|, r the recurred residual, or the
+///           true one if x0 was far from the solution
 /// Units     of b do not matter: it is multiplied by a power of two near 1 / |b| where it must be
 /// Status    breakdown: p^H A p <= 0 or not real; diverged: NaN or Inf, x is the last finite
 ///           iterate; a solution beyond the range of the dtype has diverged too; b = 0 gives x = 0,

@@ -126,6 +126,7 @@ void write_checkpoint(const std::string& path, const SolverType& type, const Fin
   content["version"] = type.version;
   for (const auto& [name, text] : of) content["problem"].push_back({name, text});
   content["iteration"] = run.iteration;
+  content["restarted"] = run.restarted;
   content["exponent"] = run.exponent;
   content["is_zero"] = run.is_zero;
   std::vector<double> numbers{run.seconds, run.norm_b};
@@ -160,6 +161,7 @@ Checkpoint run_of(const CheckedJson& root, const Archive& archive) {
     return static_cast<int>(n);
   };
   run.iteration = small(root.at("iteration"));
+  if (root.has("restarted")) run.restarted = small(root.at("restarted"));
   run.exponent = small(root.at("exponent"));
   run.is_zero = root.at("is_zero").flag();
   auto numbers = rows_of<double>(tensor(root.at("numbers")), root.at("numbers"));

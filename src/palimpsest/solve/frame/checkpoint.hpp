@@ -23,6 +23,7 @@ struct StepGrowth {
 /// Snapshot of a run between two iterations, without its state.
 struct Checkpoint {
   int iteration = 0;
+  int restarted = 0;   ///< the iteration after which the recurrence began anew; 0: it did not
   double seconds = 0;  ///< since the very start
   int exponent = 0;
   bool is_zero = false;

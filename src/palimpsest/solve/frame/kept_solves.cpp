@@ -16,7 +16,7 @@ struct KeptSolve::Key {
         b(problem.b_type()),
         attrs(problem.attrs()),
         batch(options.batch),
-        has_x0(options.x0.has_value()),
+        has_x0(has_start(t, options)),
         config(shared_config()) {
     for (const auto& [name, A] : problem.ops()) ops.emplace_back(name, A.node());
   }

@@ -121,7 +121,7 @@ TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes&
 void prepare_problem(const SolverType& type, Problem& problem, const SolveOptions& options) {
   if (type.check != nullptr) type.check(problem);
   check_numbers(type, options);
-  problem.resolve(options.batch, options.x0.has_value(), type.name);
+  problem.resolve(options.batch, has_start(type, options), type.name);
   check_x0(type, problem, options.x0);
 }
 
@@ -129,6 +129,10 @@ void prepare_problem(const SolverType& type, Problem& problem, const SolveOption
 
 std::optional<index_t> budget_of(const SolveOptions& options) {
   return options.budget_bytes ? options.budget_bytes : config().budget;
+}
+
+bool has_start(const SolverType& type, const SolveOptions& options) {
+  return options.x0.has_value() || (type.is_linear && !options.resume.empty());
 }
 
 void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0) {

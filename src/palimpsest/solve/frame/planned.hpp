@@ -30,6 +30,8 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
 /// ShapeError, DTypeError, DeviceError: the data are not of the problem's type.
 void check_data(const SolverType& type, const Problem& problem, const Tensor& b);
 
+/// True if the setup takes up an x: that of a start, or, of a linear solver, that of a checkpoint.
+bool has_start(const SolverType& type, const SolveOptions& options);
 /// ShapeError, DTypeError "x0": the start is not of the problem's type.
 void check_x0(const SolverType& type, const Problem& problem, const std::optional<Tensor>& x0);
 

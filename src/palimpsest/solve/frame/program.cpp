@@ -273,6 +273,7 @@ void SolverProgram::bind_arguments(Part& part) const {
 }
 
 void SolverProgram::make_arguments(const Tensor& b) {
+  if (type_.is_linear && problem_.has_x0()) data_ = b;
   const auto any = [&](auto&& uses) {
     return std::any_of(steps_.begin(), steps_.end(), uses) || uses(setup_);
   };
@@ -359,16 +360,51 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
   for (std::size_t i = 0; i < values.size(); ++i) state_[i].exchange(std::move(values[i]));
   make_arguments(b);
   if (setup_.function.defined()) {
-    bind_arguments(setup_);
-    run(setup_, NumberTable::From::setup);
+    run_setup();
     for (std::size_t k = 0; k < batch_count_; ++k) {
       made.is_finite &= numbers_.is_finite(NumberTable::From::setup, k);
     }
-    setup_.result[0] = Tensor();
-    setup_.arguments.clear();
-    setup_.function.free();  // its workspace goes before that of the iterations comes
   }
   return made;
+}
+
+void SolverProgram::run_setup() {
+  bind_arguments(setup_);
+  run(setup_, NumberTable::From::setup);
+  setup_.result[0] = Tensor();
+  setup_.arguments.clear();
+  setup_.function.free();  // its workspace goes before that of the iterations comes
+}
+
+void SolverProgram::free_steps() {
+  for (Part& part : steps_) {
+    part.result[0] = Tensor();
+    part.function.free();
+  }
+  is_prepared_ = false;
+}
+
+void SolverProgram::restart() {
+  free_steps();
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    const Init& init = list_.entries()[i].init;
+    if (init.kind() == Init::Kind::x0_or_zero) {
+      if (result_.defined()) {
+        state_[i].exchange(iterate(/*is_last=*/false));
+        result_.free();
+      }
+      continue;
+    }
+    state_[i].modify([&](Tensor& value) {
+      if (init.kind() == Init::Kind::b) {
+        value.copy_from(data_);
+        multiply_by_power_of_two(value, exponent_);
+      } else {
+        value.fill(init.kind() == Init::Kind::number ? init.value() : 0.0);
+      }
+    });
+  }
+  run_setup();
 }
 
 SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& run,
@@ -396,10 +432,13 @@ SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& r
     }
   }
   if (next != state.size()) fail("another number of states");
-  if (run.setup_numbers.size() != setup_.numbers.size() * batch_count_) fail("numbers");
+  std::vector<double> numbers = run.setup_numbers;
+  const std::size_t expected = setup_.numbers.size() * batch_count_;
+  if (numbers.size() > expected || numbers.size() % batch_count_ != 0) fail("numbers");
+  numbers.resize(expected);  // the file may lack the last ones, which restart() makes
   if (run.ended.size() != batch_count_ || run.iterations.size() != batch_count_) fail("batch");
   if (!run.growth.empty() && run.growth.size() != batch_count_) fail("batch");
-  numbers_.restore_setup(setup_.numbers, run.setup_numbers);
+  numbers_.restore_setup(setup_.numbers, numbers);
   is_running_ = true;
   exponent_ = run.exponent;
   for (std::size_t i = 0; i < state_.size(); ++i) {
@@ -470,24 +509,24 @@ void SolverProgram::add_counts(std::map<std::string, std::int64_t>& applications
   }
 }
 
-Tensor SolverProgram::x(bool* is_in_range) {
-  Tensor x;
+Tensor SolverProgram::iterate(bool is_last) {
   if (result_.defined()) {
-    // At the end the workspace of the steps goes before that of the result comes.
-    for (Part& part : steps_) {
-      if (is_in_range == nullptr) break;
-      part.result[0] = Tensor();
-      part.function.free();
-    }
     std::array<Tensor, 1> results;
     result_.call({}, results);
-    x = std::move(results[0]);
-  } else {
-    for (std::size_t i = 0; i < state_.size(); ++i) {
-      if (list_.entries()[i].name == "x")
-        x = state_[i].get_value({.borrow = is_in_range != nullptr});
-    }
+    return std::move(results[0]);
   }
+  Tensor x;
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    if (list_.entries()[i].name == "x") x = state_[i].get_value({.borrow = is_last});
+  }
+  return x;
+}
+
+Tensor SolverProgram::x(bool* is_in_range) {
+  const bool is_last = is_in_range != nullptr;
+  // At the end the workspace of the steps goes before that of the result comes.
+  if (result_.defined() && is_last) free_steps();
+  Tensor x = iterate(is_last);
   const bool fits = multiply_by_power_of_two(x, -exponent_);
   if (is_in_range != nullptr) *is_in_range = fits;
   return x;
@@ -496,7 +535,7 @@ Tensor SolverProgram::x(bool* is_in_range) {
 void SolverProgram::finish() {
   is_running_ = is_prepared_ = false;
   latest_ = nullptr;
-  b_ = scale_ = iteration_ = active_ = Tensor();
+  data_ = b_ = scale_ = iteration_ = active_ = Tensor();
   for (Part& part : steps_) {
     part.result[0] = Tensor();
     part.arguments.clear();

@@ -71,6 +71,9 @@ class SolverProgram {
   /// Takes up a run of a checkpoint, in place of start().
   /// Errors   FormatError: the state is not that of this program
   Start restore(const Tensor& b, const Checkpoint& run, const NamedTensors& state);
+  /// Begins anew from the iterate of a run with x0: all other states get their first values, and the
+  /// setup runs, between steps. Elements that have ended keep their x.
+  void restart();
   /// The state, where it lies.
   NamedTensors state() const;
   void step(int variant, int iteration);
@@ -102,6 +105,10 @@ class SolverProgram {
   Scope make_scope() const;
   Part compiled(const Scope& scope, const std::string& name) const;
   void run(Part& part, NumberTable::From from);
+  void run_setup();
+  void free_steps();
+  /// The iterate as the solver sees it.
+  Tensor iterate(bool is_last);
   void prepare();
   void bind_arguments(Part& part) const;
   Tensor first_value(const StateList::Entry& entry, const Tensor& b,
@@ -129,7 +136,7 @@ class SolverProgram {
   const Part* latest_ = nullptr;
   int exponent_ = 0;
   bool is_running_ = false, is_prepared_ = false;
-  Tensor b_, scale_, iteration_, active_;
+  Tensor data_, b_, scale_, iteration_, active_;  // data_: of restart(), b_: of the steps
 };
 
 }  // namespace palimpsest

@@ -45,6 +45,15 @@ bool has_no_squares(const Space& space, const Tensor& b) {
   return largest > 0 && largest < 1000 * std::sqrt(least);
 }
 
+// Starts with a residual beyond this multiple of |b| are far.
+constexpr double kFarStart = 10;
+// A recurred residual has at least so many rounding errors of the first one.
+constexpr double kDrift = 10;
+
+double residual_of(const Verdict& verdict) {
+  return std::isnan(verdict.residual) ? verdict.reported : verdict.residual;
+}
+
 double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 
 // One run: decides when each element of the batch ends, and why.
@@ -106,6 +115,7 @@ class Run {
     LoadedCheckpoint loaded = read_checkpoint(options_.resume, type_, fingerprint_);
     start_ = program_.restore(b, loaded.run, loaded.state);
     iteration_ = loaded.run.iteration;
+    restarted_ = loaded.run.restarted;
     seconds_before_ = loaded.run.seconds;
     ended_ = std::move(loaded.run.ended);
     if (!loaded.run.growth.empty()) growth_ = std::move(loaded.run.growth);
@@ -121,8 +131,8 @@ class Run {
 
   bool step() {
     if (has_ended()) return false;
-    const int k = ++iteration_;
-    program_.step(type_.variant != nullptr ? type_.variant(problem_, k) : 0, k);
+    const int k = ++iteration_, own = k - restarted_;
+    program_.step(type_.variant != nullptr ? type_.variant(problem_, own) : 0, own);
     try {
       program_.add_counts(result_.applications);
       const bool has_progress = judge(k);
@@ -198,6 +208,7 @@ class Run {
                .residual = std::numeric_limits<double>::quiet_NaN(),
                .objective = std::numeric_limits<double>::quiet_NaN()};
     converged_.clear();
+    doubted_.clear();
     bool has_progress = false;
     double objective = 0;
     for (std::size_t e = 0; e < ended_.size(); ++e) {
@@ -216,13 +227,43 @@ class Run {
       if (is_divergence(growth_[e], verdict.change)) ended_[e] = Status::diverged;
       if (!has_progress) record_.numbers = verdict.numbers;
       has_progress = true;
-      record_.residual = larger(record_.residual,
-                                std::isnan(verdict.residual) ? verdict.reported : verdict.residual);
+      record_.residual = larger(record_.residual, residual_of(verdict));
       objective += verdict.objective;
-      if (is_converged(verdict)) converged_.push_back(e);
+      if (is_converged(verdict)) (is_doubtful(e, k) ? doubted_ : converged_).push_back(e);
     }
+    if (!doubted_.empty()) check_residuals(k);
     if (has_progress) record_.objective = std::ldexp(objective, -2 * program_.exponent());
     return has_progress;
+  }
+
+  // True if a recurred residual may be far from the true one: it began far above b, or was wrong
+  // before.
+  bool is_doubtful(std::size_t element, int k) const {
+    if (!type_.is_linear || !problem_.has_x0() || type_.judge_start == nullptr) return false;
+    const double start = residual_of(type_.judge_start(problem_, numbers(element, k)));
+    return restarted_ > 0 ||
+           (start > kFarStart && kDrift * program_.rounding() * start > tolerance_);
+  }
+
+  // Begins anew from x, with the true residual, which decides whether an element has converged.
+  void check_residuals(int k) {
+    program_.restart();
+    program_.add_counts(result_.applications);
+    restarted_ = k;
+    for (const std::size_t e : doubted_) {
+      if (!program_.numbers().is_finite(NumberTable::From::setup, e)) {
+        ended_[e] = Status::diverged;
+        continue;
+      }
+      const Verdict verdict = type_.judge_start(problem_, numbers(e, k));
+      record_.residual = larger(record_.residual, residual_of(verdict));
+      if (ended_.size() == 1) record_.numbers = verdict.numbers;
+      if (verdict.is_breakdown) {
+        ended_[e] = Status::breakdown;
+      } else if (is_converged(verdict)) {
+        converged_.push_back(e);
+      }
+    }
   }
 
   // Processes that have parts of the problem would wait for the next step of this one.
@@ -271,6 +312,7 @@ class Run {
     const bool is_turn = options.every_iterations > 0 && k % options.every_iterations == 0;
     if (!is_time && !is_turn && !(has_ended() && can_go_on())) return;
     Checkpoint run{.iteration = k,
+                   .restarted = restarted_,
                    .seconds = seconds(),
                    .exponent = program_.exponent(),
                    .is_zero = start_.is_zero,
@@ -323,9 +365,9 @@ class Run {
   std::vector<std::optional<Status>> ended_;  // of each element of the batch
   std::vector<int> iterations_;
   std::vector<StepGrowth> growth_;
-  std::vector<std::size_t> converged_;  // in this step
-  int iteration_ = 0;
-  Fingerprint fingerprint_;  // where there are checkpoints
+  std::vector<std::size_t> converged_, doubted_;  // in this step
+  int iteration_ = 0, restarted_ = 0;             // restarted_: the iteration of the last restart
+  Fingerprint fingerprint_;                       // where there are checkpoints
   double seconds_before_ = 0;
   Clock::time_point begin_ = Clock::now(), last_save_ = begin_;
 };

@@ -42,6 +42,7 @@ Start start(const Problem& p, Scope& s) {
   s.number("bb", bb);
   s.number("start.rnorm", beta);
   s.number("start.normal", alpha * beta);
+  if (p.has_x0()) s.number("start.xnorm", ops::sqrt(X.norm2(s["x"])));
   return {v, alpha, beta};
 }
 
@@ -63,9 +64,11 @@ Lengths advance(const Problem& p, Scope& s) {
   return {v, alpha, beta, w};
 }
 
-Verdict judge(const Problem& p, const Numbers& n) {
-  const double norm_b = norm_of_b(p, n), rnorm = n["rnorm"], arnorm = n["arnorm"];
-  const double anorm = n["anorm"], acond = n["acond"], xnorm = n["xnorm"];
+namespace {
+
+Verdict judged(const Problem& p, const Numbers& n, double rnorm, double arnorm, double xnorm) {
+  const double norm_b = norm_of_b(p, n);
+  const double anorm = n["anorm"], acond = n["acond"];
   const double atol = p.real("atol", 0), btol = p.real("btol", 0), conlim = p.real("conlim", 0);
   const double residual = rnorm / norm_b, scaled = anorm * xnorm / norm_b;
   const double normal = rnorm == 0 || anorm == 0 ? 0 : arnorm / (anorm * rnorm);
@@ -81,8 +84,16 @@ Verdict judge(const Problem& p, const Numbers& n) {
   return verdict;
 }
 
-Verdict judge_start(const Problem&, const Numbers& n) {
-  return {.is_converged = n["start.normal"] == 0};
+}  // namespace
+
+Verdict judge(const Problem& p, const Numbers& n) {
+  return judged(p, n, n["rnorm"], n["arnorm"], n["xnorm"]);
+}
+
+Verdict judge_start(const Problem& p, const Numbers& n) {
+  const double rnorm = n["start.rnorm"], arnorm = n["start.normal"];
+  if (n.iteration() > 0) return judged(p, n, rnorm, arnorm, n["start.xnorm"]);
+  return {.reported = rnorm == 0 ? 0 : rnorm / norm_of_b(p, n), .is_converged = arnorm == 0};
 }
 
 void check_damped(const Problem& p, std::string_view solver) {

@@ -31,6 +31,7 @@ Lengths advance(const Problem& p, Scope& s);
 
 /// The tests of Paige and Saunders on the numbers "rnorm", "arnorm", "anorm", "acond", "xnorm".
 Verdict judge(const Problem& p, const Numbers& n);
+/// The same before the first step, or where one begins anew.
 Verdict judge_start(const Problem& p, const Numbers& n);
 void check_damped(const Problem& p, std::string_view solver);
 /// M y, or nothing for y itself.
