@@ -80,6 +80,55 @@ TEST_P(SolverUnits, OfTheDataChangeNoBit) {
   }
 }
 
+TEST_P(SolverUnits, OfTheOperatorChangeNoBit) {
+  const SolverType& type = *find_solver(GetParam().solver);
+  if (GetParam().solver == "chebyshev" || GetParam().has_m)
+    GTEST_SKIP() << "have units of their own";
+  const Tensor matrix = random({20, 12}, DType::float32, 0);
+  const Tensor b = random({GetParam().is_square ? 12 : 20}, DType::float32, 1);
+  const auto solved = [&](int e) {
+    const NamedLinop B = Dense(times_two_to(matrix, e), "MN,N->M");
+    Problem p({DType::float32, b.shape(), {}});
+    p.set("A", GetParam().is_square ? B.N() + std::ldexp(2.0, 2 * e) * Identity("N") : B);
+    if (GetParam().damp > 0) p.set("damp", std::ldexp(GetParam().damp, e));
+    return solve(type, p, b, {.tolerance = 1e-4, .max_iterations = 30});
+  };
+  const SolveResult plain = solved(0);
+  for (const int e : {-25, -11, 11, 25}) {
+    const SolveResult scaled = solved(e);
+    EXPECT_EQ(scaled.status, plain.status) << e;
+    EXPECT_EQ(scaled.iterations, plain.iterations) << e;
+    EXPECT_TRUE(equal(scaled.x, times_two_to(plain.x, GetParam().is_square ? -2 * e : -e))) << e;
+  }
+}
+
+// Recurred residuals keep the rounding errors of the first one, far above the tolerance.
+TEST_P(SolverUnits, StartsFarFromTheSolutionConvergeByTheirTrueResidual) {
+  const Sample& s = GetParam();
+  if (s.solver == "chebyshev" || (s.damp > 0 && s.solver != "cgls")) {
+    GTEST_SKIP() << "has no test, or takes no x0";
+  }
+  const Problem p = problem(DType::float32);
+  const Tensor b = random({s.is_square ? 12 : 20}, DType::float32, 1);
+  const NamedLinop A = p.op("A").to(DType::float64);
+  const auto off = [&](const Tensor& x) {
+    const Tensor y = x.to(DType::float64), r = b.to(DType::float64) - A(y);
+    const Tensor test = s.is_square ? r : A.H()(r) - y * (s.damp * s.damp);
+    return norm(test).item<double>() /
+           norm(s.is_square ? b : p.op("A").H()(b)).to(DType::float64).item<double>();
+  };
+  for (const double unit : {1.0, 1e3, 1e6}) {
+    SolveOptions with{.tolerance = 1e-5, .max_iterations = 500};
+    with.x0 = random({12}, DType::float32, 2) * unit;
+    Problem own = p;
+    own.set("atol", 1e-6).set("btol", 1e-6);
+    const SolveResult result = solve(*find_solver(s.solver), own, b, with);
+    EXPECT_EQ(result.status, Status::converged) << unit;
+    EXPECT_LE(off(result.x), 5e-5) << unit;
+    EXPECT_EQ(result.history.size(), static_cast<std::size_t>(result.iterations));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Solvers, SolverUnits,
                          ::testing::Values(Sample{"conjugate_gradients", true},
                                            Sample{"conjugate_gradients", true, true},
