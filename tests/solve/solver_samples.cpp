@@ -141,12 +141,40 @@ struct Samples {
     };
     list.push_back(
         {"admm", "Closed", [*this, periodic](DType d) { return periodic(d).set("L", 1.0); }, b});
+    const auto diagonal = [*this](DType d) {
+      const Tensor weights = Tensor::linspace(0.5, 1, 2 * kN, real_of(d)).reshape({2, kN});
+      return objective_problem({.A = Diagonal(weights, "S N"),
+                                .terms = {{.g = L1(0.05), .K = Diagonal(weights.clone(), "S N")}}},
+                               square_type(d))
+          .set("L", 1.0);
+    };
+    list.push_back({"admm", "Diagonal", diagonal, b});
     const auto terms = [*this](DType d) { return objective_problem(with_terms(d), data_type(d)); };
     list.push_back({"condat_vu", "", terms, y});
     list.push_back({"condat_vu", "Adapting",
                     [*this, terms](DType d) { return terms(d).set("adapt", true); }, y});
     list.push_back({"condat_vu", "Recording",
                     [*this, terms](DType d) { return terms(d).set("objective", true); }, y});
+    const auto weighted = [*this](DType d) {
+      const Tensor weights = Tensor::linspace(0.5, 1, 2 * kN, real_of(d)).reshape({2, kN});
+      const Prox l1 = L1(Tensor::full<double>({}, 0.05).to(real_of(d)));
+      return objective_problem(
+                 {.A = coils(d),
+                  .terms = {tv_term(0.05, "N"),
+                            {.g = l1, .K = Diagonal(weights, "S N")},
+                            {.g = SquaredL2(0.1), .K = Diagonal(weights.clone(), "S N")}}},
+                 data_type(d))
+          .set("L", 40.0)
+          .set("f", SquaredL2(1.0))
+          .set("rho", 5.0);
+    };
+    for (const char* name : {"condat_vu", "pdhg", "admm"}) {
+      list.push_back({name, "Weighted", weighted, y, false});
+    }
+    const auto adapting_weighted = [weighted](DType d) { return weighted(d).set("adapt", true); };
+    for (const char* name : {"condat_vu", "pdhg"}) {
+      list.push_back({name, "WeightedAdapting", adapting_weighted, y, false});
+    }
     const auto generalized = [*this](DType d) {
       return objective_problem(tgv_objective(coils(d), 0.05, "N"), data_type(d));
     };

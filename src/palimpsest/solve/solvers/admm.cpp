@@ -57,6 +57,7 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   Variable size = ops::maximum(made.norms[1], made.norms[2]);
   if (shift.defined())
     size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
+  if (may_leave_range(p.op(K))) s.guard(made.norms[1]);
   if (may_leave_range(p.prox(g))) s.guard(made.norms[0]);
   return {made.arrays[0], made.arrays[1], ops::sqrt(krylov::ratio(made.norms[0], size)), off};
 }
@@ -78,9 +79,11 @@ void step_admm(const Problem& p, Scope& s, int) {
   s.guard(X.norm2(x));
   Variable kz, ku, primal;
   std::vector<TermResult> results;
+  bool may_leave = false;
   for (index_t i = 0; i < term_count(p); ++i) {
     results.push_back(term_step(p, s, i, x));
     const std::string K = of_term("K", i);
+    may_leave |= may_leave_range(p.op(K));
     kz = sum_of(kz, s.adjoint(K, results.back().z));
     ku = sum_of(ku, s.adjoint(K, results.back().u));
     const Variable& own = results.back().primal;
@@ -90,6 +93,9 @@ void step_admm(const Problem& p, Scope& s, int) {
   std::vector<Variable> kept{s.guarded(X, kz, s["kz"])};
   if (!is_adapting) kept.push_back(s.guarded(X, ku, s["ku"]));
   const ops::Pass made = one_pass(X, kept, {kz - s["kz"], ku}, {kz, ku, s["kz"], s["ku"]});
+  if (may_leave) {
+    for (const Variable& norm : made.norms) s.guard(norm);
+  }
   const Variable dual = ops::sqrt(krylov::ratio(made.norms[0], made.norms[1]));
   // With another rho the scaled multipliers u change as well.
   Variable growth;

@@ -76,9 +76,11 @@ Variable probe(const Problem& p, Scope& s, const Axes& axes) {
 }
 
 Variable eigenvalues(const Variable& image, const Axes& axes) {
-  if (axes.empty()) return ops::real(image);
   // The eigenvalues of a circulant matrix: the Fourier transform of its first column.
-  return ops::real(ops::fft(image.astype(complex_of(image.dtype())), axes));
+  const Variable values =
+      axes.empty() ? image : ops::fft(image.astype(complex_of(image.dtype())), axes);
+  // Not as a view: the state would keep the complex values.
+  return is_complex(values.dtype()) ? ops::elementwise(ScalarOp::real, {values}) : values;
 }
 
 Space basis_space(const Problem& p) {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "palimpsest/linop/core/builtin_types.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 
@@ -39,6 +40,15 @@ Variable shift_of(const Problem& p, const std::string& shift, const Variable& li
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image) {
   const Variable d = shift_of(p, shift, image);
   return d.defined() ? image - d : image;
+}
+
+bool may_leave_range(const NamedLinop& K) {
+  const LinopType* const type = &K.type();
+  if (type == &linop_types::stack()) {
+    return std::any_of(K.linops().begin(), K.linops().end(),
+                       [](const NamedLinop& part) { return may_leave_range(part); });
+  }
+  return type != &linop_types::identity() && type != &linop_types::finite_difference();
 }
 
 Variable term_value(const Problem& p, Scope& s, index_t i, const Variable& image) {
@@ -156,6 +166,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
   };
   for (std::size_t k = 0; k < count; ++k) s.set_as_is(u.parts[k], made.arrays[count + k]);
   const Variable change = sum(0), size = sum(1), image_size = sum(2);
+  if (may_leave_range(p.op(u.op))) s.guard(image_size);
   if (may_leave_range(p.prox(u.g)) && count == 1) s.guard(size);
   s.number(u.name + ".size", size);
   s.number(u.name + ".change", change);

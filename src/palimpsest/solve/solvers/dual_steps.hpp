@@ -23,6 +23,10 @@ Variable sum_of(const Variable& sum, const Variable& term);
 Variable shift_of(const Problem& p, const std::string& shift, const Variable& like);
 /// K x - d of a term, where the problem has the shift d.
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image);
+/// True if a finite vector may have an image under K or K^H that is not: under any but the identity
+/// and differences. It is guarded, since projections make finite numbers of NaN. For differences
+/// this would take one more pass.
+bool may_leave_range(const NamedLinop& K);
 /// g_i(K x - d) of term i, given K x.
 Variable term_value(const Problem& p, Scope& s, index_t i, const Variable& image);
 /// top / below; 0 for 0 / 0, and 1 where only the top is not 0.
