@@ -131,6 +131,47 @@ TEST_F(CgBudget, MapsInAFileAreStreamed) {
   std::filesystem::remove(path);
 }
 
+// The message names the solver, the bytes given, and a budget that is enough.
+TEST(Budgets, EveryRefusalNamesOneThatWorks) {
+  const Tensor maps = random({2, 8, 8}, DType::complex64, 1);
+  const NamedLinop A = Chain(Dense(maps, "C Ny Nx,Ny Nx->C Ny Nx"),
+                             Fft(2, {.batch = "C", .grid = Grid{"Ny Nx", "Ky Kx"}}));
+  const Tensor b = random({2, 8, 8}, DType::complex64, 2), x = random({8, 8}, DType::complex64, 3);
+  const NamedLinop dense = Dense(maps, "C Ny Nx,Ny Nx->C Ny");
+  const Objective smooth{.A = A},
+      joint{.A = A, .terms = {tv_term(0.1, "Ny Nx"), {.g = L1(0.1), .K = Scalar(2.0, "Ny Nx")}}};
+  const auto with = [](auto options, index_t budget) {
+    options.max_iterations = 2;
+    options.budget_bytes = budget;
+    return options;
+  };
+  const auto expect_named = [](const std::string& who, const auto& run) {
+    try {
+      run(1000);
+      ADD_FAILURE() << who;
+    } catch (const BudgetError& error) {
+      const std::string text = error.what(), before = "Try a budget of ";
+      EXPECT_EQ(text.find("[" + who + "]"), 0u) << text;
+      EXPECT_NE(text.find("got 1000 bytes"), std::string::npos) << text;
+      ASSERT_NE(text.find(before), std::string::npos) << text;
+      const index_t enough = std::stoll(text.substr(text.find(before) + before.size()));
+      EXPECT_NO_THROW(run(enough)) << text;
+      EXPECT_THROW(run(enough - 1), BudgetError) << text;
+    }
+  };
+  expect_named("conjugate_gradients",
+               [&](index_t n) { conjugate_gradients(A.N(), x, with(CgOptions{}, n)); });
+  expect_named("cg_normal", [&](index_t n) { cg_normal(A, b, with(CgOptions{}, n)); });
+  expect_named("gmres", [&](index_t n) { gmres(A.N(), x, with(GmresOptions{.restart = 3}, n)); });
+  expect_named("cgls", [&](index_t n) { cgls(A, b, with(CglsOptions{}, n)); });
+  expect_named("svd", [&](index_t n) { svd(dense, 2, with(SvdOptions{}, n)); });
+  expect_named("svd", [&](index_t n) { svd(dense, 2, with(SvdOptions{.dense_side = 0}, n)); });
+  expect_named("fista",
+               [&](index_t n) { fista(A, L1(0.1), b, with(ProximalOptions{.L = 4.0}, n)); });
+  expect_named("minimize", [&](index_t n) { minimize(smooth, b, with(MinimizeOptions{}, n)); });
+  expect_named("pdhg", [&](index_t n) { pdhg(L2(1.0), joint, b, with(PdhgOptions{}, n)); });
+}
+
 TEST_F(CgBudget, TheConfigIsAsGoodAsTheOption) {
   const NamedLinop A = normal_operator(maps);
   const index_t budget = uncut_plan(A).total_bytes() * 8 / 10;

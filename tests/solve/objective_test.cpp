@@ -274,6 +274,57 @@ TEST(Objectives, TakeWhatThePlanSays) {
   }
 }
 
+// One point has no neighbours, none has no values.
+TEST(Objectives, OfExtentsZeroAndOneAreSolved) {
+  for (const index_t n : {0, 1}) {
+    for (const auto boundary :
+         {DifferenceBoundary::neumann, DifferenceBoundary::periodic, DifferenceBoundary::zero}) {
+      const Objective f{.A = 2.0 * Identity("N"),
+                        .terms = {tv_term(0.1, "N", {.boundary = boundary}), {.g = L1(0.1)}}};
+      const Tensor b = Tensor::full<float>({n}, 1.0F);
+      const double expected = boundary == DifferenceBoundary::zero ? 0.45 : 0.475;
+      const auto expect_solved = [&](const SolveResult& result) {
+        EXPECT_EQ(result.status, Status::converged) << n;
+        EXPECT_TRUE(allclose(result.x, b * expected, 1e-3, 0)) << n;
+      };
+      expect_solved(condat_vu(f, b, {.max_iterations = 2000}));
+      expect_solved(admm(f, b, {.max_iterations = 2000}));
+      expect_solved(pdhg(SquaredL2(1.0), f, b, {.max_iterations = 2000}));
+    }
+  }
+}
+
+TEST(Objectives, TakeWhatThePlanSaysByEveryMethod) {
+  const Term tv = tv_term(0.1, "Ny Nx"), sparse{.g = L1(0.1), .K = Scalar(2.0, "Ny Nx")};
+  for (const DType dtype : {DType::float32, DType::complex128}) {
+    const auto normal = [&](Extents shape, std::uint64_t stream) {
+      return Tensor::random_normal(std::move(shape), dtype, {3, stream});
+    };
+    const NamedLinop A = Dense(normal({3, 20, 20}, 0), "C Ny Nx,Ny Nx->C Ny Nx");
+    const NamedLinop W = Diagonal(Tensor::full<double>({20, 20}, 0.5).to(real_of(dtype)), "C Ny Nx",
+                                  {.weight_shape = Dims("Ny Nx")});
+    const Tensor b = normal({3, 20, 20}, 1);
+    const std::vector<Quadratic> quadratics{{.lambda = 0.1, .c = normal({20, 20}, 2)}};
+    for (const bool has_x0 : {false, true}) {
+      for (const Objective& f :
+           {Objective{.A = A}, Objective{.A = A, .W = W, .quadratics = quadratics},
+            Objective{.A = A, .W = W, .quadratics = quadratics, .h = L1(0.1)},
+            Objective{.A = A, .terms = {tv, sparse}, .h = L1(0.1)}}) {
+        for (const Method method : {Method::automatic, Method::admm}) {
+          if (method == Method::admm && f.terms.empty()) continue;
+          MinimizeOptions options{.method = method, .tolerance = 0, .max_iterations = 3, .L = 30.0};
+          if (has_x0) options.x0 = normal({20, 20}, 4);
+          const SolvePlan plan = plan_minimize(f, TensorType{dtype, b.shape(), {}}, options);
+          const MemoryScope scope;
+          const SolveResult result = minimize(f, b, options);
+          EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes) << has_x0;
+          EXPECT_EQ(result.peak_bytes, plan.peak_bytes);
+        }
+      }
+    }
+  }
+}
+
 TEST(Objectives, CountNothingThatIsTheCallers) {
   const NamedLinop A = Diagonal(Tensor::linspace(1, 2, 400, DType::float64), "N");
   const Tensor b = Tensor::random_normal({400}, DType::float64, {3, 1});

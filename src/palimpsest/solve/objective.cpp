@@ -187,9 +187,11 @@ Chosen chosen(const Objective& objective, const TensorType& b, const MinimizeOpt
 }  // namespace
 
 void refuse_budget(std::string_view who, index_t budget, index_t smallest, index_t state) {
-  throw BudgetError("[" + std::string(who) + "] nothing fits the budget: got " +
-                    std::to_string(budget) + " bytes, the smallest is " + std::to_string(smallest) +
-                    ". The state takes " + std::to_string(state) + " of them for any tiles");
+  throw BudgetError("[" + std::string(who) + "] nothing fits into the budget: got " +
+                    std::to_string(budget) + " bytes, the smallest budget found is " +
+                    std::to_string(smallest) + " bytes. Try a budget of " +
+                    std::to_string(smallest) + ". The state takes " + std::to_string(state) +
+                    " of them for any tiles");
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/named/sizes.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
+#include "palimpsest/solve/solvers/objective_problem.hpp"
 #include "palimpsest/solve/solvers/svd.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
@@ -53,7 +54,8 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   made.options = solve_options(o);
   // The start vector is there besides.
   if (const auto budget = o.budget_bytes ? o.budget_bytes : config().budget) {
-    made.options.budget_bytes = *budget - byte_count(made.data.shape, made.data.dtype);
+    const index_t start = byte_count(made.data.shape, made.data.dtype);
+    made.options.budget_bytes = std::max<index_t>(*budget - start, 0);
   }
   svd_parts::check_svd(made.problem, "svd");
   Problem resolved = made.problem;
@@ -75,6 +77,33 @@ Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   made.is_dense = true;
   made.options = dense;
   return made;
+}
+
+// Names the smallest budget of all that svd() does where its solver finds none.
+template <class Work>
+auto within_budget(const NamedLinop& A, index_t k, const SvdOptions& options, Work work) {
+  try {
+    return work();
+  } catch (const BudgetError&) {
+    const auto budget = options.budget_bytes ? options.budget_bytes : config().budget;
+    if (!budget) throw;
+    const ConfigScope scope({.budget = kNoLimit});
+    SvdOptions unlimited = options;
+    unlimited.budget_bytes.reset();
+    const Prepared run = prepared(A, k, unlimited);
+    SolveOptions iterative = solve_options(unlimited);
+    const SolverType& type = *find_solver("svd");
+    index_t least = smallest_solve_budget(type, run.problem, iterative);
+    iterative.budget_bytes = kNoLimit;
+    index_t state = plan_solve(type, run.problem, iterative).state_bytes;
+    if (run.is_dense) {
+      const SolvePlan dense = plan_solve(run.type(), run.problem, run.options);
+      if (dense.total_bytes() < least) state = dense.state_bytes;
+      least = std::min(least, dense.total_bytes());
+    }
+    const index_t start = byte_count(run.data.shape, run.data.dtype);
+    refuse_budget("svd", *budget, start + least, state);
+  }
 }
 
 // The number `part` of the elements of x from `at` on, as an array; moves `at` behind them.
@@ -105,7 +134,8 @@ SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options) {
   Problem resolved = run.problem;
   resolved.resolve(options.batch, false, "svd");
   const Tensor start = Tensor::random_normal(run.data.shape, run.data.dtype, {options.seed, 78});
-  SolveResult result = solve(run.type(), run.problem, start, run.options);
+  SolveResult result = within_budget(
+      A, k, options, [&] { return solve(run.type(), run.problem, start, run.options); });
   Extents left = resolved.b().type().shape, right = resolved.x().type().shape;
   Extents values = resolved.x().number_type().shape;
   left.push_back(k);
@@ -125,7 +155,8 @@ SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options) {
 
 SolvePlan plan_svd(const NamedLinop& A, index_t k, const SvdOptions& options) {
   const Prepared run = prepared(A, k, options);
-  SolvePlan plan = plan_solve(run.type(), run.problem, run.options);
+  SolvePlan plan = within_budget(A, k, options,
+                                 [&] { return plan_solve(run.type(), run.problem, run.options); });
   plan.peak_bytes += byte_count(run.data.shape, run.data.dtype);
   return plan;
 }

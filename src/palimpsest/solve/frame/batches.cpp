@@ -176,7 +176,8 @@ class CutBlock {
       return planned(sizes);
     }
     throw BudgetError(who() + "nothing fits into the budget: got " + std::to_string(*budget) +
-                      " bytes, single elements take " + std::to_string(made.peak_bytes));
+                      " bytes, single elements take " + std::to_string(made.peak_bytes) +
+                      ". Try a budget of " + std::to_string(made.peak_bytes));
   }
 
   BatchesPlan planned(const TileSizes& sizes) const {

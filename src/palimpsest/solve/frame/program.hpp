@@ -71,8 +71,8 @@ class SolverProgram {
   /// Takes up a run of a checkpoint, in place of start().
   /// Errors   FormatError: the state is not that of this program
   Start restore(const Tensor& b, const Checkpoint& run, const NamedTensors& state);
-  /// Begins anew from the iterate of a run with x0: all other states get their first values, and the
-  /// setup runs, between steps. Elements that have ended keep their x.
+  /// Begins anew from the iterate of a run with x0, between steps: all other states get their first
+  /// values, and the setup runs. Elements that have ended keep their x.
   void restart();
   /// The state, where it lies.
   NamedTensors state() const;

@@ -96,6 +96,7 @@ namespace {
 // The axes of the Fourier transforms that make N and all K_i^H K_i diagonal; no axes if they are
 // diagonal already. Nothing if the types of the operators tell no such basis.
 std::optional<Axes> common_basis(const Problem& p) {
+  if (element_count(p.x().type().shape) == 0) return std::nullopt;
   const std::vector<NamedLinop> all = normals(p);
   if (std::all_of(all.begin(), all.end(), is_diagonal)) return Axes{};
   Axes along;
