@@ -164,7 +164,6 @@ TEST(Budgets, EveryRefusalNamesOneThatWorks) {
   expect_named("cg_normal", [&](index_t n) { cg_normal(A, b, with(CgOptions{}, n)); });
   expect_named("gmres", [&](index_t n) { gmres(A.N(), x, with(GmresOptions{.restart = 3}, n)); });
   expect_named("cgls", [&](index_t n) { cgls(A, b, with(CglsOptions{}, n)); });
-  expect_named("svd", [&](index_t n) { svd(dense, 2, with(SvdOptions{}, n)); });
   expect_named("svd", [&](index_t n) { svd(dense, 2, with(SvdOptions{.dense_side = 0}, n)); });
   expect_named("fista",
                [&](index_t n) { fista(A, L1(0.1), b, with(ProximalOptions{.L = 4.0}, n)); });

@@ -179,6 +179,44 @@ TEST(Driver, EachElementOfABatchEndsOnItsOwn) {
   }
 }
 
+// Data that are not finite end their own element only, with x0 or 0.
+TEST(Driver, AnElementOfABatchWithoutFiniteDataLeavesTheOthersAlone) {
+  const Tensor weights = Tensor::linspace(1, 9, 36, DType::float64).reshape({3, 12});
+  const NamedLinop A = Diagonal(weights, "S N");
+  Tensor b = random({3, 12}, DType::float64, 1);
+  const Tensor x = b / weights, x0 = Tensor::full<double>({3, 12}, 0.5);
+  b.set<double>({1, 4}, std::numeric_limits<double>::infinity());
+  const auto expect_others = [&](const auto& method, auto options, double tolerance) {
+    options.batch = "S";
+    options.max_iterations = 3000;
+    for (const bool has_x0 : {false, true}) {
+      if (has_x0) options.x0 = x0;
+      const SolveResult result = method(options);
+      EXPECT_EQ(result.batch_status,
+                (Statuses{Status::converged, Status::diverged, Status::converged}));
+      EXPECT_EQ(result.batch_iterations[1], 0);
+      EXPECT_TRUE(equal(result.x.select(0, 1), has_x0 ? x0.select(0, 1) : Tensor::zeros({12})));
+      for (const index_t s : {0, 2}) {
+        EXPECT_TRUE(allclose(result.x.select(0, s), x.select(0, s), tolerance, tolerance));
+      }
+    }
+  };
+  expect_others([&](const CgOptions& o) { return conjugate_gradients(A, b, o); }, CgOptions{},
+                1e-4);
+  expect_others([&](const GmresOptions& o) { return gmres(A, b, o); }, GmresOptions{}, 1e-4);
+  expect_others([&](const MinresOptions& o) { return minres(A, b, o); }, MinresOptions{}, 1e-4);
+  expect_others([&](const CglsOptions& o) { return cgls(A, b, o); }, CglsOptions{}, 1e-4);
+  expect_others([&](const LeastSquaresOptions& o) { return lsmr(A, b, o); }, LeastSquaresOptions{},
+                1e-4);
+  expect_others([&](const ProximalOptions& o) { return nesterov(A, b, o); },
+                ProximalOptions{.L = 81.0}, 1e-2);
+  expect_others(
+      [&](const MinimizeOptions& o) {
+        return condat_vu({.A = A, .terms = {{.g = L1(1e-9)}}}, b, o);
+      },
+      MinimizeOptions{.L = 81.0}, 1e-2);
+}
+
 // Where one begins anew with its true residual, others do so, too, and none that has ended changes.
 TEST(Driver, AFarStartInABatchLeavesTheOthersRight) {
   const Tensor weights = Tensor::linspace(1, 9, 36, DType::float32).reshape({3, 12});

@@ -311,13 +311,27 @@ Tensor SolverProgram::element_of(const Space& space, const Tensor& whole,
   return part;
 }
 
-std::vector<bool> SolverProgram::zero_elements(const Tensor& b) const {
-  std::vector<bool> is_zero(batch_count_, false);
-  if (!type_.is_linear || problem_.batch().empty()) return is_zero;
+std::vector<double> SolverProgram::largest_parts(const Tensor& b) const {
+  std::vector<double> largest;
   for (std::size_t e = 0; e < batch_count_; ++e) {
-    is_zero[e] = problem_.b().total(largest_part(element_of(problem_.b(), b, e))) == 0;
+    largest.push_back(problem_.b().total(largest_part(element_of(problem_.b(), b, e))));
   }
-  return is_zero;
+  return largest;
+}
+
+void SolverProgram::put_start(Tensor& x, std::size_t element,
+                              const std::optional<Tensor>& x0) const {
+  const Space& X = problem_.x();
+  if (x.shape() != X.type().shape) {
+    if (batch_count_ == 1) x.fill(0.0);
+    return;
+  }
+  Tensor part = element_of(X, x, element);
+  if (x0) {
+    part.copy_from(element_of(X, *x0, element));
+  } else {
+    part.fill(0.0);
+  }
 }
 
 // The norm of the data, and the power of two that brings them near 1.
@@ -325,13 +339,20 @@ SolverProgram::Start SolverProgram::look_at(const Tensor& b, const std::optional
   const Tensor dense = b.contiguous();
   // Other processes may have larger parts: sums, which all of them have alike, bound both.
   const double own_largest = largest_part(dense);
-  const double largest = problem_.b().total(own_largest);
+  Start made;
+  double largest = 0;  // of the elements that are finite
+  for (const double of_element : largest_parts(dense)) {
+    made.is_element_zero.push_back(of_element == 0 && !problem_.batch().empty());
+    made.is_element_finite.push_back(std::isfinite(of_element));
+    if (std::isfinite(of_element)) largest = std::max(largest, of_element);
+  }
   const double start = x0 ? problem_.x().total(largest_part(*x0)) : 0;
   exponent_ = scale_exponent(largest, start, dense.dtype());
   const double norm = std::ldexp(safe_norm(dense, own_largest), exponent_);
   const bool is_whole = !problem_.b().is_in_parts();
-  return {largest == 0, zero_elements(b), std::isfinite(largest),
-          is_whole ? norm : std::sqrt(problem_.b().total(norm * norm))};
+  made.is_zero = largest == 0;
+  made.norm_b = is_whole ? norm : std::sqrt(problem_.b().total(norm * norm));
+  return made;
 }
 
 SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<Tensor>& x0,
@@ -339,7 +360,8 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
   is_running_ = true;
   exponent_ = 0;
   Start made = type_.is_linear ? look_at(b, x0) : Start();
-  if (!type_.is_linear) made.is_element_zero.resize(batch_count_);
+  made.is_element_zero.resize(batch_count_, false);
+  made.is_element_finite.resize(batch_count_, true);
   std::vector<Tensor> values;
   values.reserve(list_.entries().size());
   for (const StateList::Entry& entry : list_.entries()) {
@@ -362,7 +384,7 @@ SolverProgram::Start SolverProgram::start(const Tensor& b, const std::optional<T
   if (setup_.function.defined()) {
     run_setup();
     for (std::size_t k = 0; k < batch_count_; ++k) {
-      made.is_finite &= numbers_.is_finite(NumberTable::From::setup, k);
+      if (!numbers_.is_finite(NumberTable::From::setup, k)) made.is_element_finite[k] = false;
     }
   }
   return made;
@@ -452,7 +474,12 @@ SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& r
     state_[i].exchange(std::move(made));
   }
   make_arguments(b);
-  return {run.is_zero, {}, true, run.norm_b};
+  Start made{.is_zero = run.is_zero, .norm_b = run.norm_b};
+  if (problem_.batch().empty() || !result_.defined()) return made;
+  for (const double largest : largest_parts(b)) {
+    made.is_element_finite.push_back(std::isfinite(largest));
+  }
+  return made;
 }
 
 NamedTensors SolverProgram::state() const {

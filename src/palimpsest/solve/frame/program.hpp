@@ -46,10 +46,10 @@ class NumberTable {
 class SolverProgram {
  public:
   struct Start {
-    bool is_zero = false;                    // b = 0
-    std::vector<bool> is_element_zero = {};  // of a linear solver: its part of b is 0
-    bool is_finite = true;                   // b and the numbers of the setup are
-    double norm_b = 0;                       // without overflow or underflow
+    bool is_zero = false;                      // b = 0
+    std::vector<bool> is_element_zero = {};    // of a linear solver: its part of b is 0
+    std::vector<bool> is_element_finite = {};  // its part of b and its numbers of the setup are
+    double norm_b = 0;                         // without overflow or underflow
   };
 
   /// Compiles; allocates no state. The problem is resolved, and outlives the program.
@@ -84,6 +84,8 @@ class SolverProgram {
   void add_counts(std::map<std::string, std::int64_t>& applications) const;
   /// The iterate in the units of b. False in `is_in_range` where a number left the dtype's range.
   Tensor x(bool* is_in_range = nullptr);
+  /// Writes x0, or 0, into an element of x, whatever x is made of.
+  void put_start(Tensor& x, std::size_t element, const std::optional<Tensor>& x0) const;
   /// The power of two by which the data were multiplied.
   int exponent() const { return exponent_; }
   bool is_running() const { return is_running_; }
@@ -113,8 +115,8 @@ class SolverProgram {
   void bind_arguments(Part& part) const;
   Tensor first_value(const StateList::Entry& entry, const Tensor& b,
                      const std::optional<Tensor>& x0, std::uint64_t seed) const;
-  /// For each element of the batch: its part of b is 0.
-  std::vector<bool> zero_elements(const Tensor& b) const;
+  /// For each element of the batch: the largest part of its b, a bound of it where it is in parts.
+  std::vector<double> largest_parts(const Tensor& b) const;
   /// The part of an element of the batch.
   Tensor element_of(const Space& space, const Tensor& whole, std::size_t element) const;
   Start look_at(const Tensor& b, const std::optional<Tensor>& x0);

@@ -87,15 +87,16 @@ class Run {
     if (prepared.applications > 0) result_.applications["setup"] = prepared.applications;
     start_ = program_.start(b, options_.x0, options_.seed, prepared);
     program_.add_counts(result_.applications);
-    if (!start_.is_finite) {
-      end_all(Status::diverged);
-    } else if (start_.is_zero && type_.is_linear) {
+    for (std::size_t k = 0; k < ended_.size(); ++k) {
+      if (!start_.is_element_finite[k]) ended_[k] = Status::diverged;
+    }
+    if (start_.is_zero && type_.is_linear) {
       end_all(Status::converged);
     } else if (!type_.is_linear && has_no_squares(problem_.b(), b)) {
       end_all(Status::breakdown);
     } else if (type_.judge_start != nullptr) {
       for (std::size_t k = 0; k < ended_.size(); ++k) {
-        if (start_.is_element_zero[k]) continue;
+        if (ended_[k] || start_.is_element_zero[k]) continue;
         const Verdict verdict = type_.judge_start(problem_, numbers(k, 0));
         if (verdict.is_breakdown) {
           ended_[k] = Status::breakdown;
@@ -157,12 +158,8 @@ class Run {
     bool is_in_range = true;
     result_.x = program_.x(&is_in_range);
     if (start_.is_zero && type_.is_linear && iteration_ == 0) result_.x.fill(0.0);
-    if (!start_.is_finite && iteration_ == 0) {  // for any way of making x from the state
-      if (options_.x0 && options_.x0->shape() == result_.x.shape()) {
-        result_.x.copy_from(*options_.x0);
-      } else {
-        result_.x.fill(0.0);
-      }
+    for (std::size_t k = 0; k < start_.is_element_finite.size(); ++k) {
+      if (!start_.is_element_finite[k]) program_.put_start(result_.x, k, options_.x0);
     }
     if (!is_in_range) ended_[0] = Status::diverged;
     result_.status = *ended_[0];
