@@ -263,6 +263,22 @@ TEST_F(ForeignStorage, ReadOnlyIsCopiedByTheFirstWrite) {
   EXPECT_EQ(memory_[0], kOld);
 }
 
+TEST_F(ForeignStorage, ReadOnlyIsClonedAtOnceWhereOthersMayWrite) {
+  Storage storage = import(false);
+  EXPECT_FALSE(storage.is_cloned_eagerly());
+  storage.expect_writes_of_others();
+  EXPECT_TRUE(storage.is_cloned_eagerly());
+  EXPECT_EQ(storage.state(), StorageState::foreign_read_only);
+  EXPECT_EQ(storage.data(), memory_.data());
+  const Storage clone = storage.lazy_clone();
+  memory_.fill(kNew);
+  EXPECT_TRUE(holds(clone, kOld));
+  EXPECT_TRUE(holds(storage, kNew));
+  std::memset(storage.mutable_data(), static_cast<int>(kOld), kBytes);
+  EXPECT_EQ(memory_[0], kNew);
+  EXPECT_TRUE(holds(storage, kOld));
+}
+
 TEST_F(ForeignStorage, ReadOnlyIsClonedLazilyAndNeverTakenOver) {
   Storage storage = import(false);
   Storage clone = storage.lazy_clone();

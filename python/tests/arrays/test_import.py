@@ -192,6 +192,34 @@ def test_read_only_arrays_are_never_written():
     assert b.tolist() == [7] * 4
 
 
+@pytest.mark.parametrize("make", [
+    lambda base: base[1:], lambda base: base[:, None][1:, 0], lambda base: np.frombuffer(memoryview(base))[1:]])
+def test_read_only_views_of_what_others_write_are_read_in_place_and_kept_as_copies(make):
+    base = np.arange(4.0)
+    view = make(base)
+    view.flags.writeable = False
+    t, x = ps.asarray(view), ps.dvector("x")
+    assert t.data_ptr() == view.ctypes.data
+    kept = {"constant": ps.function([], ps.constant(view)), "parameter": lambda: ps.Diagonal(view, "N")(np.ones(3)),
+            "clone": t.lazy_clone().numpy, "shared": ps.shared(view).get_value}
+    A, same = ps.Diagonal(view, "N"), ps.function([x], x, returns="tensor")(view)
+    borrowed = ps.shared(view, borrow=True)
+    doubled = ps.function([], 2 * borrowed)
+    kept["parameter"] = lambda: A(np.ones(3))
+    kept["result"] = same.numpy
+    base[:] = 7
+    for name, value in kept.items():
+        assert (name, value().tolist()) == (name, [1, 2, 3])
+    assert t.tolist() == [7, 7, 7] and doubled().tolist() == [14, 14, 14]
+    borrowed.modify(lambda value: value.fill_(1))
+    assert base.tolist() == [7] * 4 and doubled().tolist() == [2, 2, 2]
+    frozen = ps.asarray(view, frozen=True)
+    assert ps.Diagonal(frozen, "N").weight.data_ptr() == view.ctypes.data
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    assert ps.Diagonal(fixed[1:], "N").weight.data_ptr() == fixed[1:].ctypes.data
+
+
 def test_the_array_lives_as_long_as_a_tensor_shows_it():
     class Subclass(np.ndarray):
         pass

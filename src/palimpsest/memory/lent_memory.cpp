@@ -32,8 +32,7 @@ bool contains(const std::byte* start, std::size_t size, const std::byte* data, s
 // A lazy clone keeps the bytes as they are. Memory that others write cannot be cloned: it is shared
 // itself.
 Storage share_of(const Storage& owner) noexcept {
-  const StorageState state = owner.state();
-  if (state == StorageState::foreign_writable || state == StorageState::pinned) return owner;
+  if (owner.is_cloned_eagerly()) return owner;
   try {
     return owner.lazy_clone();
   } catch (...) {

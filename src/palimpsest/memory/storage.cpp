@@ -259,7 +259,7 @@ Storage Storage::lazy_clone(std::size_t byte_offset, std::size_t bytes) const {
   const Impl& me = impl();
   if (byte_offset > me.bytes || bytes > me.bytes - byte_offset) [[unlikely]]
     throw_outside(byte_offset, bytes);
-  if (me.kind == BlockKind::foreign_writable || cow::is_pinned(me.pins)) [[unlikely]]
+  if (is_cloned_eagerly()) [[unlikely]]
     return eager_clone(byte_offset, bytes);
   // All else comes before the block's word is changed: where threads contend for it, the time until
   // the drop changes it back is paid for twice.

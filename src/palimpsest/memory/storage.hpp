@@ -105,6 +105,13 @@ class Storage {
   /// True if the data are shared with a lazy clone at present.
   bool is_shared() const { return references() > 1; }
   StorageState state() const;
+  /// True if others may write the data: clones are copies.
+  bool is_cloned_eagerly() const {
+    return impl().kind == BlockKind::foreign_writable || cow::is_pinned(impl().pins);
+  }
+  /// Notes for good that others may write these read-only foreign data, for example through
+  /// another array.
+  void expect_writes_of_others() { cow::raise_pin(impl().pins); }
   /// Address of the bytes if they may be written where they are, as mutable_data() returns it; else
   /// null.
   std::byte* writable_data() {

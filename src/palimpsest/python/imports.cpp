@@ -128,13 +128,31 @@ std::optional<Tensor> back_again(const void* data, DType dtype, const Extents& s
   return Tensor(std::move(storage), dtype, shape, strides, bytes / item);
 }
 
-// A tensor over the memory that a description shows, either kind of it; `owner` keeps that.
+// True if an array that is read-only shows memory of another array, or buffer, that is not.
+bool is_written_by_others(nb::handle array) {
+  nb::object base = nb::getattr(array, "base", nb::none());
+  for (; nb::hasattr(base, "flags"); base = nb::getattr(base, "base", nb::none())) {
+    if (nb::cast<bool>(nb::bool_(base.attr("flags").attr("writeable")))) return true;
+  }
+  if (base.is_none()) return false;
+  const nb::object buffer = nb::steal(PyMemoryView_FromObject(base.ptr()));
+  if (buffer.is_valid()) return !nb::cast<bool>(buffer.attr("readonly"));
+  PyErr_Clear();
+  return false;
+}
+
+// A tensor over the memory that a description of `object` shows, either kind of it; `owner` keeps
+// that.
 template <class Described>
-Tensor shown(const Described& array, DType dtype, const Strides& strides, nb::handle owner) {
+Tensor shown(const Described& array, DType dtype, const Strides& strides, nb::handle object,
+             nb::handle owner) {
   Extents shape(array.shape, array.shape + array.rank);
   if (auto own = back_again(array.data, dtype, shape, strides)) return *std::move(own);
-  return Tensor::from_blob(array.data, dtype, std::move(shape), strides, releases(owner),
-                           array.flags & ArrayStruct::kWritable);
+  const bool writable = array.flags & ArrayStruct::kWritable;
+  Tensor made =
+      Tensor::from_blob(array.data, dtype, std::move(shape), strides, releases(owner), writable);
+  if (!writable && is_written_by_others(object)) Storage(made.storage()).expect_writes_of_others();
+  return made;
 }
 
 // In elements. Not a multiple of one: none.
@@ -176,7 +194,7 @@ Tensor from_array_struct(nb::handle object, bool may_copy) {
     return from_array_struct(numpy().attr("array")(object, native), false);
   }
   // The capsule owns the memory that it describes, also for the array of a scalar of NumPy.
-  return shown(*array, *dtype, *strides, capsule);
+  return shown(*array, *dtype, *strides, object, capsule);
 }
 
 // Reads an aligned array in native order where it lies. NumPy describes any other array.
@@ -186,7 +204,7 @@ Tensor from_ndarray(nb::handle object, bool may_copy) {
   if (!dtype || !(array.flags & ArrayStruct::kAligned)) return from_array_struct(object, may_copy);
   const std::optional<Strides> strides = strides_of(array, *dtype);
   if (!strides) return from_array_struct(object, may_copy);
-  return shown(array, *dtype, *strides, object);
+  return shown(array, *dtype, *strides, object, object);
 }
 
 template <class Managed>

@@ -115,8 +115,7 @@ bool is_writable_in_place(const Tensor& t) {
 bool shows_writes(const dlpack::ManagedTensorVersioned& managed) {
   using Ours = Export<dlpack::ManagedTensorVersioned>;
   if (managed.deleter != Ours::end) return false;
-  const StorageState state = static_cast<const Ours*>(managed.context)->tensor.storage().state();
-  return state == StorageState::pinned || state == StorageState::foreign_writable;
+  return static_cast<const Ours*>(managed.context)->tensor.storage().is_cloned_eagerly();
 }
 
 // `end` gives the memory back.
