@@ -3,6 +3,7 @@
 
 import ast
 import inspect
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,7 +21,7 @@ def written(folder):
     call = [sys.executable, "-m", "nanobind.stubgen", "--quiet", "--exclude-docstrings", "-p", str(PATTERNS)]
     for target in (["-m", "palimpsest._core", "-r", "-O", str(folder)],
                    ["-m", "palimpsest.errors", "-o", str(folder / "errors.pyi")]):
-        subprocess.run(call + target, check=True)
+        subprocess.run(call + target, check=True, env={**os.environ, "PALIMPSEST_STUBS": "1"})
 
 
 def stub_of(name):

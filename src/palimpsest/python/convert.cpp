@@ -3,6 +3,7 @@
 
 #include "palimpsest/inspect/mode_named.hpp"
 #include "palimpsest/linop/core/attribute.hpp"
+#include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/interop/torch_tensors.hpp"
 #include "palimpsest/python/values.hpp"
@@ -118,13 +119,30 @@ index_t integer_of(nb::handle object, const char* expected) {
 }
 
 bool is_list(nb::handle object) {
-  return PySequence_Check(object.ptr()) && nb::hasattr(object, "__len__") &&
-         !PyUnicode_Check(object.ptr()) && !PyBytes_Check(object.ptr()) &&
-         !nb::isinstance<VariableObject>(object) && !nb::isinstance<LinopObject>(object);
+  if (!PySequence_Check(object.ptr()) || PyUnicode_Check(object.ptr()) ||
+      PyBytes_Check(object.ptr()) || nb::isinstance<VariableObject>(object) ||
+      nb::isinstance<LinopObject>(object)) {
+    return false;
+  }
+  if (PySequence_Size(object.ptr()) >= 0) return true;
+  PyErr_Clear();  // an array without axes
+  return false;
+}
+
+bool is_device(nb::handle object) {
+  if (!PyUnicode_Check(object.ptr())) return false;
+  const std::string text = str_of(object);
+  return text.starts_with("cpu") || text.starts_with("cuda") || text.find(':') != std::string::npos;
 }
 
 Device From<Device>::from(nb::handle object) {
-  return Device::parse(text_of(object, "a device such as 'cpu:1'"));
+  const std::string text = text_of(object, "a device such as 'cpu:1'");
+  const std::string name = text.substr(0, text.find(':'));
+  if (!name.empty() && name != "cpu" && name != "cuda") {
+    throw DeviceError("[device] got '" + text + "', expected one that exists: cpu:0 .. cpu:" +
+                      std::to_string(kMaxHostSpaces - 1) + ".");
+  }
+  return Device::parse(text);
 }
 
 Extents From<Extents>::from(nb::handle object) {
@@ -238,13 +256,18 @@ RandomKey From<RandomKey>::from(nb::handle object) {
   return {word(nb::object(object[0])), word(nb::object(object[1]))};
 }
 
+bool is_type(nb::handle object) {
+  if (nb::isinstance<TypeObject>(object)) return true;
+  if (!PyTuple_Check(object.ptr()) || nb::len(object) != 2) return false;
+  const nb::object first = object[0];
+  return !is_number(first) && !is_integer(first) && !PyList_Check(first.ptr()) &&
+         !PyTuple_Check(first.ptr()) && !is_array(first);
+}
+
 TensorType From<TensorType>::from(nb::handle object) {
   if (nb::isinstance<TypeObject>(object)) return nb::cast<TypeObject&>(object).value;
-  if (PyTuple_Check(object.ptr()) && nb::len(object) == 2 && !is_array(object)) {
-    const nb::object first = object[0];
-    if (!is_integer(first) && !PyFloat_Check(first.ptr())) {
-      return {from_python<DType>(first), from_python<Extents>(object[1]), {}};
-    }
+  if (is_type(object)) {
+    return {from_python<DType>(nb::object(object[0])), from_python<Extents>(object[1]), {}};
   }
   const Tensor tensor = from_python<Tensor>(object);
   return {tensor.dtype(), tensor.shape(), tensor.device()};

@@ -88,6 +88,10 @@ nb::handle chosen(std::string_view key);
 /// A whole number, of any type that has __index__.
 bool is_integer(nb::handle object);
 index_t integer_of(nb::handle object, const char* expected);
+/// True for what stands for a type: a TensorType or (dtype, shape).
+bool is_type(nb::handle object);
+/// A text that names a device, known or not, where a dtype may stand too.
+bool is_device(nb::handle object);
 /// A sequence other than a string.
 bool is_list(nb::handle object);
 
@@ -203,12 +207,15 @@ struct Names;
 template <class E>
 E enumerator(nb::handle object, const char* what) {
   std::string all;
-  const std::string text = text_of(object, what);
+  const bool is_text = PyUnicode_Check(object.ptr());
+  const std::string text = is_text ? str_of(object) : class_name(object);
   for (std::size_t i = 0; i < std::size(Names<E>::list); ++i) {
-    if (text == Names<E>::list[i]) return static_cast<E>(i);
+    if (is_text && text == Names<E>::list[i]) return static_cast<E>(i);
     all += (i ? ", '" : "'") + std::string(Names<E>::list[i]) + "'";
   }
-  throw ValueError("[" + std::string(what) + "] got '" + text + "', expected one of " + all + ".");
+  const std::string start = "[" + std::string(what) + "] got ";
+  if (!is_text) throw TypeError(start + text + ", expected one of " + all + ".");
+  throw ValueError(start + "'" + text + "', expected one of " + all + ".");
 }
 
 /// In place of `template <> struct From<E>`, with the words of Python for the values.

@@ -67,6 +67,9 @@ std::uint64_t count_of(const Counted& c) {
   return c.counts().*field;
 }
 
+// DeviceError if it does not exist.
+Device present(Device device) { return Allocator::of(device).device(); }
+
 using Limited = Entered<MemoryLimit, Device, std::uint64_t>;
 
 class Failing : public Entered<FailingAllocator, std::uint64_t> {
@@ -88,7 +91,7 @@ void bind_memory(nb::module_& m) {
   nb::class_<Measured>(m, "MemoryScope",
                        "`with MemoryScope() as m:` measures the bytes that the library allocates.")
       .def(
-          "__init__", [](Measured* self, Device device) { new (self) Measured(device); },
+          "__init__", [](Measured* self, Device device) { new (self) Measured(present(device)); },
           "device"_a = "cpu")
       .def(
           "__enter__",
@@ -106,7 +109,8 @@ void bind_memory(nb::module_& m) {
       .def(
           "__init__",
           [](Limited* self, nb::handle bytes, Device device) {
-            new (self) Limited(device, static_cast<std::uint64_t>(bytes_of(bytes, "MemoryLimit")));
+            new (self) Limited(present(device),
+                               static_cast<std::uint64_t>(bytes_of(bytes, "MemoryLimit")));
           },
           "bytes"_a, "device"_a = "cpu")
       .def(

@@ -145,7 +145,10 @@ Shown<"NDArray[Any]"> array_protocol(Self self, nb::handle dtype, nb::handle cop
 
 // Memory that is not written any more, as the caller promises.
 Tensor as_frozen(Tensor t) {
-  if (t.storage().state() != StorageState::foreign_writable) return t;
+  const StorageState state = t.storage().state();
+  const bool is_foreign =
+      state == StorageState::foreign_writable || state == StorageState::foreign_read_only;
+  if (!is_foreign || !t.storage().is_cloned_eagerly()) return t;
   void* const data = const_cast<void*>(t.raw_data());
   const DType dtype = t.dtype();
   const Extents shape = t.shape();
@@ -336,11 +339,8 @@ void bind_copies(nb::class_<TensorObject>& c) {
       .def(
           "to",
           [](Self self, nb::handle where) {
-            const bool is_device = PyUnicode_Check(where.ptr()) &&
-                                   (nb::cast<std::string>(where).rfind("cpu", 0) == 0 ||
-                                    nb::cast<std::string>(where).rfind("cuda", 0) == 0);
-            return made_of(self, is_device ? self.value.to(from_python<Device>(where))
-                                           : self.value.to(from_python<DType>(where)));
+            return made_of(self, is_device(where) ? self.value.to(from_python<Device>(where))
+                                                  : self.value.to(from_python<DType>(where)));
           },
           "device_or_dtype"_a)
       .def("__copy__", [](Self self) { return made_of(self, self.value); })

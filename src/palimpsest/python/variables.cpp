@@ -257,7 +257,10 @@ void bind_facts(nb::class_<VariableObject>& c) {
             if (self.value.name().empty()) return nb::none();
             return nb::cast(self.value.name());
           },
-          [](Self self, const std::string& name) { self.value.named(name); })
+          [](Self self, const std::optional<std::string>& name) {
+            self.value.named(name.value_or(""));
+          },
+          nb::for_setter("name"_a.none()))
       .def_prop_ro(
           "owner",
           [](Self self) -> nb::object {

@@ -3,6 +3,8 @@
 // comment in the header gives, and a name by which pickles find them.
 #include <algorithm>
 #include <array>
+#include <climits>
+#include <cstdlib>
 
 #include "palimpsest/python/families.hpp"
 
@@ -109,7 +111,7 @@ std::string text_signature(const std::string& name, const std::vector<Parameter>
   std::string text = name + "(";
   for (const Parameter& p : list) {
     if (&p != list.data()) text += ", ";
-    text += p.name;
+    text += (p.name == "self" ? "$" : "") + p.name;
     if (!p.value.empty()) text += "=" + p.value;
   }
   return text + ")\n--\n\n";
@@ -125,7 +127,7 @@ void add_section(std::string& text, const std::string& title, const std::string&
 std::string parameter_lines(const std::string& key, const std::vector<Parameter>& list) {
   std::string lines;
   for (const Parameter& p : list) {
-    if (p.name == "*" || p.name == "/") continue;
+    if (p.name == "*" || p.name == "/" || p.name == "self") continue;
     lines += (lines.empty() ? "" : "\n") + p.name;
     if (!p.type.empty()) lines += " : " + p.type;
     if (!p.value.empty()) lines += ", default " + p.value;
@@ -153,50 +155,140 @@ std::string docstring(const std::string& key, std::string_view fallback,
 
 // -- functions ------------------------------------------------------------------------------------
 
-// One C function each, so that none of them is a method of something.
+// One C function each, so that none of them is a method of something else.
 constexpr std::size_t kMost = 1024;
+struct Visible {
+  std::string name;  // in errors: `Tensor.flip`
+  std::vector<Parameter> parameters;
+};
 constinit std::array<PyObject*, kMost> functions{};
 constinit std::array<PyMethodDef, kMost> definitions{};
-constinit Global<std::array<std::vector<Parameter>, kMost>> parameters;
+constinit Global<std::array<Visible, kMost>> visible;
 constinit std::size_t count = 0;
 
-// Names the argument that is None where an array or another object belongs, before the signature
-// that the message has.
-void name_none(std::size_t function, nb::handle arguments, nb::handle keywords) {
-  nb::python_error error;
-  const std::string text = str_of(error.value());
-  const auto is_refused = [](const Parameter& p, nb::handle given) {
-    return given.is_none() && p.type.find("None") == std::string::npos;
+// True if a value may be of the types that a signature shows. Others than these take anything.
+bool fits(std::string_view types, nb::handle given) {
+  if (types.empty()) return true;
+  const nb::module_ core = nb::module_::import_("palimpsest._core");
+  const auto fits_one = [&](const std::string& type) {
+    PyObject* const value = given.ptr();
+    if (type == "None" || given.is_none()) return type == "None" && given.is_none();
+    if (type == "bool") return PyBool_Check(value) != 0;
+    if (type == "str") return PyUnicode_Check(value) != 0;
+    if (type == "int") return PyLong_Check(value) != 0;
+    if (type == "float") return PyFloat_Check(value) || PyLong_Check(value);
+    if (type.starts_with("Sequence[")) return is_list(given);
+    const nb::object known = nb::getattr(core, type.c_str(), nb::none());
+    return !PyType_Check(known.ptr()) || nb::isinstance(given, known);
   };
-  std::string wrong;
+  while (!types.empty()) {
+    if (fits_one(std::string(upto(types, "|")))) return true;
+    if (!types.empty()) types.remove_prefix(1);
+  }
+  return false;
+}
+
+// The argument that a call got wrong, as errors name it; empty: none is found.
+std::string wrong_argument(const std::vector<Parameter>& list, nb::handle arguments,
+                           nb::handle keywords) {
+  const std::size_t n = nb::len(arguments);
   std::size_t i = 0;
-  for (const Parameter& p : parameters.get()[function]) {
+  std::string names, large;
+  bool takes_all = false, takes_any = false;
+  for (const Parameter& p : list) {
+    takes_all |= p.name.starts_with('*') && p.name != "*" && !p.name.starts_with("**");
+    takes_any |= p.name.starts_with("**");
+    if (p.name == "/" || p.name.starts_with('*')) {
+      if (p.name != "/") i = n;
+      continue;
+    }
+    if (p.name != "self") names += (names.empty() ? "" : ", ") + p.name;
     nb::handle given;
-    if (p.name == "*") i = nb::len(arguments);
-    if (i < nb::len(arguments)) given = nb::handle(PyTuple_GetItem(arguments.ptr(), i++));
-    if (!given.is_valid() && keywords.is_valid()) {
+    if (i < n) {
+      given = nb::handle(PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i++)));
+    } else if (keywords.is_valid()) {
       given = PyDict_GetItemString(keywords.ptr(), p.name.c_str());
     }
-    if (given.is_valid() && is_refused(p, given)) {
-      wrong = "[" + std::string(definitions[function].ml_name) + "] " + p.name +
-              ": got None, expected " + (p.type == "object" ? "a value" : p.type) + ".\n";
-      break;
+    const std::string expected = ", expected " + (p.type == "object" ? "a value" : p.type) + ".";
+    if (!given.is_valid()) {
+      if (p.value.empty()) return p.name + ": got nothing" + expected;
+    } else if (!fits(p.type, given)) {
+      return p.name + ": got " + (given.is_none() ? "None" : class_name(given)) + expected;
+    } else if (PyLong_CheckExact(given.ptr()) && large.empty()) {
+      const long value = PyLong_AsLong(given.ptr());
+      PyErr_Clear();
+      if (value < 0 || value > INT_MAX) {
+        large = p.name + ": got " + str_of(given) + ", expected a number that fits.";
+      }
     }
   }
-  const bool is_of_call = text.find("incompatible function arguments") != std::string::npos;
-  if (!is_of_call || wrong.empty()) return error.restore();
-  PyErr_SetString(PyExc_TypeError, (wrong + text).c_str());
+  if (i < n && !takes_all) {
+    const std::size_t own = !list.empty() && list[0].name == "self" ? 1 : 0;
+    return "got " + std::to_string(n - own) + " arguments, expected at most " +
+           std::to_string(i - own) + ".";
+  }
+  if (keywords.is_valid() && !takes_any) {
+    for (const auto& [key, value] : nb::borrow<nb::dict>(keywords)) {
+      const std::string name = str_of(key);
+      const auto is_name = [&](const Parameter& p) { return p.name == name; };
+      if (std::none_of(list.begin(), list.end(), is_name)) {
+        return "got an unknown argument '" + name + "', expected " +
+               (names.empty() ? "none" : names) + ".";
+      }
+    }
+  }
+  return large;
+}
+
+// Names the function, and the argument that does not fit, in messages that lack them: of nanobind,
+// which show the signature, and of conversions of arguments, which know only their part.
+void name_argument(std::size_t function, nb::handle arguments, nb::handle keywords) {
+  nb::python_error error;
+  const Visible& shown = visible.get()[function];
+  std::string text = str_of(error.value());
+  const nb::object own = nb::module_::import_("palimpsest._core.errors").attr("Error");
+  if (text.find("(): incompatible function arguments") != std::string::npos && text[0] != '[') {
+    const std::string wrong = wrong_argument(shown.parameters, arguments, keywords);
+    if (!wrong.empty()) text = "[" + shown.name + "] " + wrong + "\n" + text;
+  } else if (text.starts_with("got ") && nb::isinstance(error.value(), own)) {
+    text = "[" + shown.name + "] " + text;
+  } else {
+    return error.restore();
+  }
+  error.value().attr("args") = nb::make_tuple(text);
+  error.restore();
+}
+
+// A function has no self.
+nb::object with_self(PyObject* self, PyObject* arguments) {
+  if (!self) return nb::borrow(arguments);
+  const Py_ssize_t n = PyTuple_Size(arguments);
+  nb::object all = nb::steal(PyTuple_New(n + 1));
+  if (!all.is_valid()) throw nb::python_error();
+  PyTuple_SetItem(all.ptr(), 0, nb::handle(self).inc_ref().ptr());
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyTuple_SetItem(all.ptr(), i + 1, nb::handle(PyTuple_GetItem(arguments, i)).inc_ref().ptr());
+  }
+  return all;
 }
 
 template <std::size_t I>
-PyObject* forward(PyObject*, PyObject* arguments, PyObject* keywords) {
+PyObject* forward(PyObject* self, PyObject* arguments, PyObject* keywords) {
   if (!functions[I]) {
     PyErr_SetString(PyExc_RuntimeError, kIsGone);
     return nullptr;
   }
-  PyObject* const result = PyObject_Call(functions[I], arguments, keywords);
-  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) name_none(I, arguments, keywords);
-  return result;
+  try {
+    const nb::object all = with_self(self, arguments);
+    PyObject* const result = PyObject_Call(functions[I], all.ptr(), keywords);
+    const bool is_named = result || !(PyErr_ExceptionMatches(PyExc_TypeError) ||
+                                      PyErr_ExceptionMatches(PyExc_ValueError));
+    if (!is_named) name_argument(I, all, keywords);
+    return result;
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
 }
 template <std::size_t... I>
 constexpr std::array<PyCFunctionWithKeywords, kMost> all_forwards(std::index_sequence<I...>) {
@@ -211,7 +303,8 @@ const char* kept(const std::string& text) {
   return copy;
 }
 
-nb::object shown_function(nb::handle f, const std::string& key, nb::handle module) {
+// The definition of a bound function, with the docstring of a key.
+PyMethodDef& defined(nb::handle f, const std::string& key, const std::string& name_in_errors) {
   if (count == kMost) throw InternalError("[python] got too many functions; make kMost larger.");
   const nb::object overload = f.attr("__nb_signature__")[0];
   const std::string signature = nb::cast<std::string>(nb::object(overload[0]));
@@ -223,13 +316,56 @@ nb::object shown_function(nb::handle f, const std::string& key, nb::handle modul
       docstring(key, said.is_none() ? "" : str_of(said), parameter_lines(key, list),
                 arrow == std::string::npos ? "None" : plain_type(signature.substr(arrow + 4)));
   functions[count] = nb::borrow(f).release().ptr();
-  parameters.get()[count] = list;
+  visible.get()[count] = {name_in_errors, list};
   const auto any_function = reinterpret_cast<void (*)()>(kForwards[count]);
   definitions[count] = {kept(name), reinterpret_cast<PyCFunction>(any_function),
                         METH_VARARGS | METH_KEYWORDS, kept(text_signature(name, list) + doc)};
-  nb::object made = nb::steal(PyCFunction_NewEx(&definitions[count], nullptr, module.ptr()));
-  ++count;
-  return made;
+  return definitions[count++];
+}
+
+nb::object shown_function(nb::handle f, const std::string& key, nb::handle module) {
+  PyMethodDef& definition = defined(f, key, nb::cast<std::string>(f.attr("__name__")));
+  return nb::steal(PyCFunction_NewEx(&definition, nullptr, module.ptr()));
+}
+
+// Methods that take arguments by name become visible as functions do, and what sets properties. The
+// others, and those that Python calls for operators, have errors of their own.
+void show_methods(nb::handle type) {
+  const std::string name = nb::cast<std::string>(type.attr("__name__"));
+  const nb::module_ core = nb::module_::import_("palimpsest._core");
+  const nb::object method = nb::borrow(core.attr("Tensor").attr("__len__").type());
+  const nb::object property = nb::module_::import_("builtins").attr("property");
+  const nb::object members = nb::module_::import_("builtins").attr("dict")(type.attr("__dict__"));
+  for (const auto& [key, value] : nb::borrow<nb::dict>(members)) {
+    const std::string of = str_of(key);
+    if (!of.starts_with('_') && value.type().is(property)) {
+      const nb::object set = value.attr("fset");
+      if (set.is_none()) continue;
+      PyMethodDef& definition = defined(set, name + "." + of, name + "." + of);
+      visible.get()[count - 1].parameters[1].name = "value";
+      const nb::object made = nb::steal(PyCFunction_NewEx(&definition, nullptr, nullptr));
+      type.attr(of.c_str()) = property(nb::object(value.attr("fget")), made, nb::none(),
+                                       nb::object(value.attr("__doc__")));
+      continue;
+    }
+    if (of.starts_with('_')) continue;
+    if (value.type().is(core.attr("function").type())) {  // a static method
+      PyMethodDef& definition = defined(value, name + "." + of, name + "." + of);
+      type.attr(of.c_str()) = nb::steal(PyCFunction_NewEx(&definition, nullptr, nullptr));
+      continue;
+    }
+    if (!value.type().is(method)) continue;
+    const nb::object signatures = value.attr("__nb_signature__");
+    const std::string signature = str_of(nb::object(signatures[0][0]));
+    const std::vector<Parameter> list = parameters_of(signature, nb::object(signatures[0][2]));
+    const bool takes_names = list.size() > 2 || (list.size() == 2 && list[1].name[0] != '*');
+    if (!takes_names || nb::len(signatures) != 1) continue;
+    PyMethodDef& definition = defined(value, name + "." + of, name + "." + of);
+    PyObject* const made =
+        PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition);
+    if (!made) throw nb::python_error();
+    type.attr(of.c_str()) = nb::steal(made);
+  }
 }
 
 void document_class(nb::handle type, const std::string& key) {
@@ -244,6 +380,7 @@ void show(nb::dict scope, const std::string& module, const std::string& prefix) 
   const nb::object kind =
       nb::borrow(nb::module_::import_("palimpsest._core").attr("function").type());
   std::vector<std::pair<nb::object, nb::object>> changed;
+  std::vector<nb::object> classes;
   for (const auto& [name, value] : scope) {
     const std::string text = nb::cast<std::string>(name);
     if (text.starts_with('_')) continue;
@@ -253,10 +390,12 @@ void show(nb::dict scope, const std::string& module, const std::string& prefix) 
       const std::string from = str_of(nb::object(value.attr("__module__")));
       if (from.starts_with("palimpsest._core") || from == "palimpsest.errors") {
         document_class(value, prefix + text);
+        if (!std::getenv("PALIMPSEST_STUBS")) classes.push_back(nb::borrow(value));
       }
     }
   }
   for (const auto& [name, value] : changed) scope[name] = value;
+  for (const nb::object& type : classes) show_methods(type);
 }
 
 }  // namespace

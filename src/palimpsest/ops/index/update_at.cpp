@@ -178,6 +178,10 @@ Variable update_at(UpdateAt::Kind kind, const Variable& x, ArrayIndex index,
                    std::span<const Variable> indices, const Variable& value) {
   const char* who = kind == UpdateAt::Kind::set ? "set" : "inc";
   const std::vector<Variable> points = as_index_arrays(indices, who);
+  if (index.axes.size() > x.rank()) {
+    throw ShapeError("[" + std::string(who) + "] number of axes: got " + x.type().str() +
+                     ", expected at least " + std::to_string(index.axes.size()));
+  }
   index.constant = !index.wraps && are_constant(points);
   const std::size_t rank = x.rank() - index.axes.size() + points[0].rank();
   if (value.rank() > rank) {

@@ -314,15 +314,25 @@ void bind_composed(nb::module_& m) {
       "g"_a, "mu"_a);
 }
 
+// The value of an object of a class, which a constructor was given.
+template <class T>
+auto value_in(nb::handle object, const std::string& where) {
+  if (nb::isinstance<T>(object)) return nb::cast<T&>(object).value;
+  throw TypeError(where + ": got " + class_name(object) + ", expected a " + T::kName + ".");
+}
+
+nb::handle list_in(nb::handle object, const std::string& where) {
+  if (is_list(object)) return object;
+  throw TypeError(where + ": got " + class_name(object) + ", expected a list.");
+}
+
 std::vector<Term> terms_of(nb::handle list) {
   std::vector<Term> terms;
-  for (nb::handle item : list) {
-    if (nb::isinstance<TermObject>(item)) {
-      terms.push_back(nb::cast<TermObject&>(item).value);
-    } else if (nb::isinstance<ProxObject>(item)) {
+  for (nb::handle item : list_in(list, "[Objective] terms")) {
+    if (nb::isinstance<ProxObject>(item)) {
       terms.push_back({.g = nb::cast<ProxObject&>(item).value});
     } else {
-      throw TypeError("[Objective] got " + class_name(item) + " among the terms, expected a Term.");
+      terms.push_back(value_in<TermObject>(item, "[Objective] terms"));
     }
   }
   return terms;
@@ -332,10 +342,12 @@ void bind_objectives(nb::module_& m) {
   nb::class_<TermObject>(m, "Term", "g(K x - d).")
       .def(
           "__init__",
-          [](TermObject* self, Self g, std::optional<NamedLinop> K, std::optional<Tensor> d) {
-            new (self) TermObject{{.g = g.value, .K = K, .d = d}};
+          [](TermObject* self, nb::handle g, std::optional<NamedLinop> K, std::optional<Tensor> d) {
+            new (self) TermObject{{.g = value_in<ProxObject>(g, "[Term] g"), .K = K, .d = d}};
           },
-          "g"_a, "K"_a.none() = nb::none(), "d"_a.none() = nb::none());
+          "g"_a.none(), "K"_a.none() = nb::none(), "d"_a.none() = nb::none(),
+          nb::sig("def __init__(self, g: Prox, K: NamedLinop | None = None, "
+                  "d: ArrayLike | None = None) -> None"));
   nb::class_<QuadraticObject>(m, "Quadratic", "lam / 2 |L x - c|^2.")
       .def(
           "__init__",
@@ -351,10 +363,10 @@ void bind_objectives(nb::module_& m) {
           [](ObjectiveObject* self, NamedLinop A, std::optional<NamedLinop> W,
              nb::handle quadratics, nb::handle terms, nb::handle h) {
             Objective made{.A = A, .W = W, .terms = terms_of(terms)};
-            for (nb::handle q : quadratics) {
-              made.quadratics.push_back(nb::cast<QuadraticObject&>(q).value);
+            for (nb::handle q : list_in(quadratics, "[Objective] quadratics")) {
+              made.quadratics.push_back(value_in<QuadraticObject>(q, "[Objective] quadratics"));
             }
-            if (!h.is_none()) made.h = nb::cast<ProxObject&>(h).value;
+            if (!h.is_none()) made.h = value_in<ProxObject>(h, "[Objective] h");
             new (self) ObjectiveObject{std::move(made)};
           },
           "A"_a, nb::kw_only(), "W"_a.none() = nb::none(), "quadratics"_a = nb::make_tuple(),
