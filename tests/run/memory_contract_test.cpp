@@ -213,6 +213,11 @@ TEST_F(OutputTable, ArgumentThatIsASmallViewOfItsStorageIsCopied) {
   EXPECT_FALSE(r.storage().shares_data(a.storage()));
   EXPECT_EQ(r.storage().nbytes(), 80u);
   EXPECT_EQ(report_of(f, {a}).entry_copy_bytes, 80);
+  const Argument argument(a);
+  const Plan plan = f.plan_of_call({&argument, 1});
+  EXPECT_EQ(plan.entry_copy_bytes, 80);
+  EXPECT_EQ(plan.peak_bytes, f.plan({&a, 1}).peak_bytes + 80);
+  EXPECT_EQ(plan.outputs[0].how, Handover::compact);
 }
 
 TEST_F(OutputTable, ViewOfForeignMemoryIsACopy) {

@@ -247,6 +247,38 @@ def test_plans_announce_what_is_measured():
     assert "peak" in str(plan) and plan.to_svg().startswith("<svg") and plan.to_json()[0] == "{"
 
 
+def views():
+    a = np.ones((60, 60))
+    fixed = np.ones((60, 60))
+    fixed.flags.writeable = False
+    return {"plain": a, "transposed": a.T, "strided": np.ones((120, 120))[::2, ::2], "reversed": a[::-1],
+            "read-only": fixed, "expanded": np.broadcast_to(1.0, (60, 60)), "swapped": a.astype(">f8"),
+            "converted": a.astype("f4"), "list": a.tolist(), "tensor": ps.ones((60, 60))}
+
+
+@pytest.mark.parametrize("view", views())
+def test_plans_for_arrays_announce_their_copies(view):
+    x, a = ps.dmatrix("x"), views()[view]
+    both = pt.exp(x) + x
+    functions = {
+        "step": ps.function([x], both), "identity": ps.function([x], x), "view": ps.function([x], x[::2]),
+        "two": ps.function([x], [both, both[1:], x.T]), "lent": ps.function([ps.In(x, mutable=True)], 2 * x),
+        "borrowed": ps.function([ps.In(x, borrow=True)], ps.Out(2 * x, borrow=True)),
+        "array": ps.function([x], x.T, returns="numpy"), "tensor": ps.function([x], x[1:], returns="tensor")}
+    for name, f in functions.items():
+        if view == "swapped" and name in ("lent", "borrowed"):
+            continue  # refused
+        plan = f.plan(a)
+        with ps.MemoryScope() as m:
+            f(a)
+        assert (name, m.peak_bytes) == (name, plan.peak_bytes)
+    for A in (ps.Identity("MN"), 2 * ps.Identity("MN"), ps.Permute("MN", "NM")):
+        plan = A.plan(a)
+        with ps.MemoryScope() as m:
+            A(a)
+        assert (A.name, m.peak_bytes) == (A.name, plan.peak_bytes)
+
+
 def test_config():
     before = ps.config.parallel_grain
     with ps.config.using(parallel_grain=7, budget="1M"):

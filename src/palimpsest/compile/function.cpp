@@ -113,6 +113,12 @@ const Plan& Function::plan(std::span<const TensorType> arguments) const {
   return entry.plan;
 }
 
+Plan Function::plan_of_call(std::span<const Argument> arguments) const {
+  Call call(checked(impl_));
+  call.bind(arguments);
+  return call.plan_with_copies();
+}
+
 const Plan* Function::latest_plan() const { return checked(impl_).program->plans->latest(); }
 
 void Function::prepare(std::span<const Tensor> arguments) const {

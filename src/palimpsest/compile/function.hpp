@@ -135,6 +135,9 @@ class Function {
   const Plan& plan(std::span<const Tensor> arguments) const;
   /// The plan for dense arguments of these types, which must be fully known.
   const Plan& plan(std::span<const TensorType> arguments) const;
+  /// The plan of a call with these very arguments, without running. Its peak and entry_copy_bytes
+  /// contain the copies that the call will make, and deliveries that copy are `compact`.
+  Plan plan_of_call(std::span<const Argument> arguments) const;
   /// The plan that was made last; null: none yet.
   const Plan* latest_plan() const;
   /// Makes the frame of a call with arguments like these now, so that the call allocates none.

@@ -141,7 +141,11 @@ nb::object export_array(Tensor&& result, Kind kind) {
   if (kind == Kind::tensor) return to_python(std::move(result));
   // An array that others may write shares no memory with another tensor, and its elements do not
   // overlap.
-  if (has_internal_overlap(result)) result = result.clone();
+  const Storage& storage = result.storage();
+  const bool would_copy_gaps = storage.use_count() == 1 &&
+                               static_cast<std::size_t>(result.nbytes()) < storage.nbytes() &&
+                               !Storage(storage).writable_data();
+  if (would_copy_gaps || has_internal_overlap(result)) result = result.clone();
   if (result.numel() > 0) result.raw_mutable_data();
   return in_kind(std::move(result), kind, Access::write);
 }

@@ -57,13 +57,18 @@ void bind_plan(nb::module_& m) {
   PALIMPSEST_BYTES(arena_bytes, "Of this, the memory of intermediate values.")
   PALIMPSEST_BYTES(output_bytes, "Of this, results.")
   PALIMPSEST_BYTES(update_bytes, "Of this, new values of shared variables.")
-  PALIMPSEST_BYTES(entry_copy_bytes, "The most that the state of a call can force to be copied.")
+  PALIMPSEST_BYTES(
+      entry_copy_bytes,
+      "The most that the state of a call can force to be copied. Of a plan for arrays: "
+      "what the call copies, which is part of the peak.")
   PALIMPSEST_BYTES(lower_bound_bytes, "No placement in this order takes less.")
   PALIMPSEST_BYTES(serial_peak_bytes, "The peak with one lane.")
   PALIMPSEST_BYTES(external_bytes, "Bytes that libraries hold besides.")
+  PALIMPSEST_BYTES(repeated_bytes, "Results that are computed twice to keep to the budget.")
   PALIMPSEST_BYTES(no_reuse_bytes, "Bytes that a call would hold without freeing any.")
   PALIMPSEST_BYTES(saved_by_view_bytes, "Results that show other values.")
   PALIMPSEST_BYTES(saved_by_inplace_bytes, "Results that overwrite other values.")
+  PALIMPSEST_BYTES(saved_by_join_bytes, "Parts that are computed where a join would copy them to.")
   PALIMPSEST_BYTES(lanes, "How many steps may run side by side.")
 #undef PALIMPSEST_BYTES
   c.def_prop_ro("n_steps", [](const PlanObject& p) { return plan_of(p).steps.size(); })
@@ -172,6 +177,33 @@ void bind_texts(nb::module_& m) {
 }
 
 }  // namespace
+
+void add_copies_of_arrays(Plan& plan, std::span<const char> lent) {
+  const auto slot_of = [&](std::size_t i) -> const Slot& {
+    return plan.slots[static_cast<std::size_t>(plan.outputs[i].slot)];
+  };
+  const auto shares = [&](std::size_t i) {
+    const Handover how = plan.outputs[i].how;
+    return (how == Handover::clone || how == Handover::own) && (i >= lent.size() || !lent[i]);
+  };
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    if (!shares(i)) continue;
+    const int buffer = slot_of(i).buffer;
+    const BufferKind kind = plan.buffers[static_cast<std::size_t>(buffer)].kind;
+    const bool is_of_call = kind == BufferKind::output || kind == BufferKind::update;
+    bool copies = !is_of_call && plan.outputs[i].how == Handover::clone;
+    // The last array that shows memory of the call has it to itself.
+    for (std::size_t j = i + 1; is_of_call && j < plan.outputs.size(); ++j) {
+      copies |= shares(j) && slot_of(j).buffer == buffer;
+    }
+    if (!copies) continue;
+    const Layout& layout = slot_of(i).layout;
+    const auto item = static_cast<index_t>(item_size(layout.dtype));
+    const index_t bytes = element_count(layout.extents) * item;
+    plan.entry_copy_bytes += bytes;
+    plan.peak_bytes += bytes;
+  }
+}
 
 void bind_graphs(nb::module_& m) {
   m.def("grad", gradient, "cost"_a, "wrt"_a, nb::kw_only(),

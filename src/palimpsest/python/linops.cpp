@@ -223,9 +223,7 @@ nb::tuple reduced(const NamedLinop& A) {
 }
 
 Shown<"NamedLinop"> on(Self self, nb::handle where) {
-  const bool is_device = PyUnicode_Check(where.ptr()) && (str_of(where).rfind("cpu", 0) == 0 ||
-                                                          str_of(where).rfind("cuda", 0) == 0);
-  if (is_device) {
+  if (is_device(where)) {
     const Device device = from_python<Device>(where);
     return to_python(released([&] { return self.value.to(device); }));
   }
@@ -344,11 +342,20 @@ void bind_runs(nb::class_<LinopObject>& c) {
       .def(
           "plan",
           [](Self self, nb::handle x) {
-            const TensorType type = from_python<TensorType>(x);
-            return PlanObject{
-                std::make_shared<const Plan>(released([&] { return self.value.plan(type); }))};
+            if (is_type(x)) {
+              const TensorType type = from_python<TensorType>(x);
+              return PlanObject{
+                  std::make_shared<const Plan>(released([&] { return self.value.plan(type); }))};
+            }
+            const Tensor given = data_for(self.value, x);
+            auto plan =
+                std::make_shared<Plan>(released([&] { return self.value.plan_of_call(given); }));
+            const Kind kind = is_array(x) ? kind_of(x) : Kind::numpy;
+            if (kind_returned(kind) != Kind::tensor) add_copies_of_arrays(*plan);
+            if (!is_array(x)) plan->peak_bytes += given.nbytes();  // made of numbers
+            return PlanObject{std::move(plan)};
           },
-          "x"_a, "The plan of an application to an array, or to (dtype, shape).")
+          "x"_a, "The plan of an application to an array, with all copies, or to (dtype, shape).")
       .def(
           "split",
           [](nb::handle self, nb::handle a, nb::handle b) {

@@ -124,7 +124,9 @@ void Call::bind_containers() {
     }
     const Tensor& value = container.held_value();
     const StorageState state = states[i % kLookedAt];
-    if (state == StorageState::foreign_writable || state == StorageState::pinned) stays[c] = 1;
+    // The common states need no second look at the memory of the Storage.
+    const bool is_own = state == StorageState::owned || state == StorageState::shared;
+    if (!is_own && value.storage().is_cloned_eagerly()) stays[c] = 1;
     if (stays[c]) {
       bound_[i] = {&value, false, true, false, false, state};
     } else {
@@ -352,6 +354,25 @@ const Plan& Call::plan() {
   choose_copies();
   find_plan();
   return entry_->plan;
+}
+
+Plan Call::plan_with_copies() {
+  Plan made = plan();
+  if (made.run_time_extents.empty()) choose_result_copies(made);
+  for (std::size_t i = 0; i < made.outputs.size() && i < result_copies_.size(); ++i) {
+    Delivery& delivery = made.outputs[i];
+    if (result_copies_[i] == ResultCopy::forced) delivery.how = Handover::compact;
+    if (delivery.how != Handover::clone) continue;
+    const int input = program_.input_behind(made.buffers[at(made.slots[at(delivery.slot)].buffer)]);
+    if (input < 0) continue;
+    // What the call makes for itself is gone after it.
+    const BoundInput& bound = bound_[at(input)];
+    const bool is_made = bound.is_private && bound.tensor->storage().use_count() == 1;
+    if (is_made || bound.will_be_copied) delivery.how = Handover::own;
+  }
+  made.entry_copy_bytes = report_.entry_copy_bytes;
+  made.peak_bytes += made.entry_copy_bytes;
+  return made;
 }
 
 void Call::prepare() {

@@ -69,6 +69,8 @@ class Call {
   /// Either results or outs is empty; outs are written into.
   void run(std::span<Tensor> results, std::span<Tensor> outs, CallReport* report);
   const Plan& plan();
+  /// The same with the copies that this call will make.
+  Plan plan_with_copies();
   void prepare();
 
  private:

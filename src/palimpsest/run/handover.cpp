@@ -36,11 +36,6 @@ void note_copy(index_t bytes) {
   count(Counter::eager_copied_bytes, static_cast<std::uint64_t>(bytes));
 }
 
-bool is_cloned_eagerly(const Storage& storage) {
-  const StorageState state = storage.state();
-  return state == StorageState::foreign_writable || state == StorageState::pinned;
-}
-
 }  // namespace
 
 // Calls f for the updates that are handed over: all but those whose value lies in the container's
@@ -85,8 +80,9 @@ bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update)
   if (!bound) return false;
   if (!can_start(plan, delivery)) return true;
   if (delivery.how != Handover::clone) return false;
-  if (is_cloned_eagerly(bound->storage())) return true;
-  if (program_.overwritten[at(program_.input_behind(buffer))]) return false;
+  const std::size_t input = at(program_.input_behind(buffer));
+  if (bound->storage().is_cloned_eagerly() && !bound_[input].will_be_copied) return true;
+  if (program_.overwritten[input]) return false;
   const index_t bytes = byte_count(slot.layout.extents, slot.layout.dtype);
   if (2 * bytes < static_cast<index_t>(bound->storage().nbytes())) return true;
   return is_update && has_internal_overlap(*bound);

@@ -226,11 +226,25 @@ void NamedLinop::apply(const Tensor& x, Tensor& out) const {
   guarded(*this, [&] { f.call_into(out, x); });
 }
 
-Plan NamedLinop::plan(const TensorType& x) const {
-  const Function f = compiled_function((data(), *this), x);
-  // Derived data are computed now, so that the next application takes what the plan says.
+namespace {
+
+// Derived data are computed now, so that the next application takes what the plan says.
+Function renewed_function(const NamedLinop& A, const TensorType& x) {
+  Function f = compiled_function(A, x);
   for (const auto& cell : f.shared_variables()) cell->renew();
-  return f.plan(std::span<const TensorType>(&x, 1));
+  return f;
+}
+
+}  // namespace
+
+Plan NamedLinop::plan(const TensorType& x) const {
+  return renewed_function((data(), *this), x).plan(std::span<const TensorType>(&x, 1));
+}
+
+Plan NamedLinop::plan_of_call(const Tensor& x) const {
+  const Argument argument(x);
+  return renewed_function((data(), *this), {x.dtype(), x.shape(), x.device()})
+      .plan_of_call({&argument, 1});
 }
 
 DType natural_dtype(const NamedLinop& A) {

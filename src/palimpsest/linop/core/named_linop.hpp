@@ -162,6 +162,8 @@ class NamedLinop {
   void apply(const Tensor& x, Tensor& out) const;
   /// Plan of an application to a dense array of this type, without running it.
   Plan plan(const TensorType& x) const;
+  /// Plan of the application to this very tensor: see Function::plan_of_call().
+  Plan plan_of_call(const Tensor& x) const;
 
   const std::shared_ptr<const LinopNode>& node() const { return node_; }
 

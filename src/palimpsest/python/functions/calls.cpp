@@ -91,11 +91,14 @@ nb::object given_back(Self self, Results&& results, Kind kind) {
   }
 }
 
+Kind kind_of_results(Self self, const Arguments& arguments) {
+  return self.returns == Kind::none ? kind_returned(arguments.kind()) : self.returns;
+}
+
 nb::object call(Self self, nb::handle positional, nb::handle named) {
   const Arguments arguments(self, positional, named);
   Results results = released([&] { return self.f.call(arguments.list()); });
-  return given_back(self, std::move(results),
-                    self.returns == Kind::none ? kind_returned(arguments.kind()) : self.returns);
+  return given_back(self, std::move(results), kind_of_results(self, arguments));
 }
 
 // The exception that is being handled, as one of Python: as a bound function raises it.
@@ -120,6 +123,14 @@ PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named) {
   } catch (...) {
     return raised();
   }
+}
+
+PlanObject plan_of_call(Self self, nb::args positional, nb::kwargs named) {
+  const Arguments arguments(self, positional, named);
+  auto plan =
+      std::make_shared<Plan>(released([&] { return self.f.plan_of_call(arguments.list()); }));
+  if (kind_of_results(self, arguments) != Kind::tensor) add_copies_of_arrays(*plan, self.borrowed);
+  return {std::move(plan)};
 }
 
 void call_into(Self self, nb::args positional, nb::kwargs named) {

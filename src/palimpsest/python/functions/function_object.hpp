@@ -4,6 +4,7 @@
 
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/plan_object.hpp"
 
 namespace palimpsest::python {
 
@@ -28,6 +29,8 @@ struct FunctionObject {
 /// The slot of calls, without the other work of a bound method, which takes as long as a short
 /// call.
 PyObject* call_function(PyObject* self, PyObject* positional, PyObject* named);
+/// The plan of a call with these arguments, with the copies that arrays of its results take.
+PlanObject plan_of_call(const FunctionObject& self, nb::args positional, nb::kwargs named);
 /// The first argument holds the arrays to write into.
 void call_into(const FunctionObject& self, nb::args positional, nb::kwargs named);
 /// Members that show the graph, the state and the work of a function.

@@ -230,7 +230,10 @@ InObject make_in(nb::handle variable, const std::optional<std::string>& name, nb
 
 // -- members -----------------------------------------------------------------------------------
 
-PlanObject planned(Self self, nb::args positional) {
+PlanObject planned(Self self, nb::args positional, nb::kwargs named) {
+  const bool has_types = std::any_of(positional.begin(), positional.end(), is_type);
+  if (!has_types) return plan_of_call(self, positional, named);
+  if (named.size() > 0) throw TypeError("[plan] got keywords beside types, expected types alone.");
   std::vector<TensorType> types;
   for (nb::handle argument : positional) types.push_back(from_python<TensorType>(argument));
   return {std::make_shared<const Plan>(released([&] { return self.f.plan(types); }))};
@@ -248,6 +251,11 @@ std::string signature_of(Self self) {
   return self.f.name().empty() ? text : self.f.name() + " = " + text;
 }
 
+nb::dict dict_of(nb::handle object, const char* where) {
+  if (PyDict_Check(object.ptr())) return nb::borrow<nb::dict>(object);
+  throw TypeError(std::string(where) + ": got " + class_name(object) + ", expected a dict.");
+}
+
 FunctionObject copy_of(Self self, bool share_memory, nb::handle swap, bool delete_updates,
                        const std::optional<std::string>& name, std::optional<bool> profile) {
   CopyOptions options{.share_memory = share_memory,
@@ -255,10 +263,13 @@ FunctionObject copy_of(Self self, bool share_memory, nb::handle swap, bool delet
                       .name = name,
                       .profile = profile};
   if (!swap.is_none()) {
-    const nb::object items = swap.attr("items")();
-    for (nb::handle item : items) {
-      options.swap.emplace_back(nb::cast<SharedObject&>(nb::object(item[0])).shared,
-                                nb::cast<SharedObject&>(nb::object(item[1])).shared);
+    const auto shared = [](nb::handle object) {
+      if (nb::isinstance<SharedObject>(object)) return nb::cast<SharedObject&>(object).shared;
+      throw TypeError("[Function.copy] swap: got " + class_name(object) +
+                      ", expected a SharedVariable.");
+    };
+    for (const auto& [from, to] : dict_of(swap, "[Function.copy] swap")) {
+      options.swap.emplace_back(shared(from), shared(to));
     }
   }
   FunctionObject copied = self;
@@ -360,7 +371,16 @@ void bind_functions(nb::module_& m) {
   c.def("call_into", call_into,
         "call_into(out, *args, **kwargs): writes the results into given arrays.")
       .def("plan", planned,
-           "The plan for arguments like these: arrays, TensorType or (dtype, shape).")
+           "The plan for arguments like these: TensorType or (dtype, shape); or, with all copies, "
+           "that of a call with these arrays.")
+      .def(
+          "prepare",
+          [](Self self, nb::args positional) {
+            std::vector<Tensor> arguments;
+            for (nb::handle given : positional) arguments.push_back(from_python<Tensor>(given));
+            released([&] { self.f.prepare(arguments); });
+          },
+          "Allocates now what a call with arrays like these would allocate but for its results.")
       .def(
           "free", [](Self self) { released([&] { self.f.free(); }); },
           "Releases the memory that waits for a call.")
