@@ -28,7 +28,7 @@ def test_results_of_solvers(protocol):
         for name in ("status", "converged", "iterations", "seconds", "peak_bytes", "applications", "batch_status",
                      "batch_iterations"):
             assert getattr(again, name) == getattr(r, name), name
-        for name in ("iteration", "residual", "objective", "seconds"):
+        for name in ("iteration", "residual", "objective", "seconds", "numbers"):
             np.testing.assert_array_equal(getattr(again.history, name), getattr(r.history, name))
         assert repr(again) == repr(r) and again.note == [1] and again.note is not r.note
     assert copy.copy(r) is r

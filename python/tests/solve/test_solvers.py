@@ -2,6 +2,7 @@
 """Solvers from Python: answers, announced memory, callbacks, budgets, Ctrl-C."""
 
 import os
+import pickle
 import signal
 import threading
 
@@ -58,8 +59,23 @@ def test_announced_memory_is_measured_memory():
     for data in (b, ps.asarray(b)):
         with ps.MemoryScope() as m:
             r = ps.conjugate_gradients(A.N, data)
-        assert m.peak_bytes == plan.peak_bytes == r.peak_bytes
+        assert m.peak_bytes == plan.peak_bytes == r.peak_bytes == r.plan.peak_bytes
+        assert r.plan.state_bytes == plan.state_bytes and r.plan.step.peak_bytes == plan.step.peak_bytes
+        assert pickle.loads(pickle.dumps(r)).plan is None
         del r
+    assert str(plan).startswith(f"peak {plan.peak_bytes} bytes\n  state: {plan.state_bytes} bytes")
+    assert plan.to_svg().startswith("<svg") and plan.total_bytes == plan.peak_bytes + plan.operator_bytes
+    assert plan.setup_bytes >= 0 == plan.tile_bytes == plan.streamed_bytes
+    assert ps.plan_svd(A, 2).peak_bytes > 0
+    f = ps.Objective(A, quadratics=[ps.Quadratic(0.1)])
+    least = ps.smallest_minimize_budget(f, B)
+    assert ps.minimize(f, B, budget=least).plan.total_bytes <= least
+    seen = []
+    ps.conjugate_gradients(A.N, b, callback=lambda info: seen.append((info.seconds_left, info.numbers)), time_limit_s=9e9)
+    assert all(8e9 < left < 9e9 and len(numbers) == 4 for left, numbers in seen)
+    for r in (ps.cg_normal(A, B), ps.minimize(ps.Objective(A, quadratics=[ps.Quadratic(0.1)]), B),
+              ps.conjugate_gradients(ps.Diagonal(np.ones((3, 2)), "SN"), np.ones((3, 2)), batch="S")):
+        assert r.plan.peak_bytes == r.peak_bytes > 0
     with ps.CopyStats() as copies:
         ps.conjugate_gradients(A.N, b)
     assert copies.import_copies == 0
@@ -102,6 +118,11 @@ def test_spectra():
     assert abs(ps.operator_norm2(A, (complex, (20,))) / np.linalg.norm(W, 2) ** 2 - 1) < 0.1
     value, v = ps.power_method(A.N, np.ones(20, complex), max_iterations=2000)
     np.testing.assert_allclose(value, np.linalg.norm(W, 2) ** 2, rtol=1e-3)
+    value, v = ps.power_method(A.N, max_iterations=2000, tolerance=1e-9)
+    np.testing.assert_allclose([value, np.linalg.norm(v)], [np.linalg.norm(W, 2) ** 2, 1], rtol=1e-3)
+    assert ps.power_method(A.N, None, seed=1)[1].shape == (20,)
+    with pytest.raises(ps.ShapeError, match="unknown"):
+        ps.power_method(ps.Identity("N"))
 
 
 def test_options_of_steps():

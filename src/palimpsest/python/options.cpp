@@ -165,6 +165,15 @@ void bind_options(nb::module_& m) {
           "seconds", [](const InfoObject& i) { return i.get().seconds(); },
           "Seconds since the start.")
       .def_prop_ro(
+          "seconds_left", [](const InfoObject& i) { return i.get().seconds_left(); },
+          "Seconds until the time limit; infinite without one.")
+      .def_prop_ro(
+          "numbers", [](const InfoObject& i) -> Shown<"tuple[float, float, float, float]"> {
+            const auto& n = i.get().numbers();
+            return nb::make_tuple(n[0], n[1], n[2], n[3]);
+          },
+          "Numbers of the solver itself.")
+      .def_prop_ro(
           "x", [](const InfoObject& i) { return to_python(i.get().x()); },
           "The present iterate, a Tensor that stays as it is.");
 }

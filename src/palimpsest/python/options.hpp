@@ -75,6 +75,8 @@ std::string annotation() {
     return "Callable[[SolveInfo], bool | None] | None";
   } else if constexpr (std::same_as<T, CheckpointOptions>) {
     return "str";
+  } else if constexpr (std::is_base_of_v<nb::handle, T>) {
+    return nb::detail::make_caster<T>::Name.text;
   } else if constexpr (requires { From<T>::name; }) {
     return From<T>::name.text;
   } else if constexpr (std::same_as<T, bool>) {
@@ -250,8 +252,8 @@ namespace palimpsest::python {
 
 template <class T>
 std::string argument_type() {
-  if constexpr (std::is_base_of_v<nb::handle, T>) {
-    return nb::detail::make_caster<T>::Name.text;
+  if constexpr (is_optional<T>) {
+    return annotation<T>() + " = None";
   } else if constexpr (std::is_class_v<std::remove_cvref_t<T>> &&
                        requires { std::remove_cvref_t<T>::kName; }) {
     return std::remove_cvref_t<T>::kName;
@@ -263,7 +265,7 @@ std::string argument_type() {
 template <class T>
 auto named_argument(const char* name) {
   if constexpr (is_optional<std::remove_cvref_t<T>>) {
-    return nb::arg(name).none();
+    return nb::arg(name).none() = nb::none();
   } else {
     return nb::arg(name);
   }

@@ -38,7 +38,7 @@ SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& opt
     rhs.emplace(Objective{.A = A}, type_of(b), budget);
     if (budget) beside.budget_bytes = std::max<index_t>(*budget - rhs->bytes(), 0);
     SolveResult result = conjugate_gradients(A.N(), (*rhs)(b), beside);
-    result.peak_bytes = std::max(result.peak_bytes + rhs->bytes(), rhs->peak_bytes());
+    add_bytes_besides(result, rhs->bytes(), rhs->peak_bytes());
     return result;
   } catch (const BudgetError&) {
     if (!budget) throw;

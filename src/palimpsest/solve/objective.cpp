@@ -221,7 +221,7 @@ SolveResult minimize(const Objective& objective, const Tensor& b, const Minimize
     Chosen run = chosen(objective, type_of(b), options);
     if (!run.rhs) return solve(run.type, run.problem, b, run.options);
     SolveResult result = solve(run.type, run.problem, (*run.rhs)(b), run.options);
-    result.peak_bytes = std::max(result.peak_bytes + run.rhs->bytes(), run.rhs->peak_bytes());
+    add_bytes_besides(result, run.rhs->bytes(), run.rhs->peak_bytes());
     return result;
   });
 }

@@ -13,30 +13,6 @@
 namespace palimpsest {
 namespace {
 
-// The widest precision of the floating parameters; none: double.
-std::optional<DType> precision_of(const NamedLinop& A) {
-  std::optional<DType> widest;
-  const auto note = [&](std::optional<DType> of) {
-    if (!of || !is_inexact(*of)) return;
-    if (!widest || real_of(*of) == DType::float64) widest = real_of(*of);
-  };
-  for (const auto& [name, parameter] : A.params()) {
-    if (parameter.present()) note(parameter.dtype());
-  }
-  for (const NamedLinop& child : A.linops()) note(precision_of(child));
-  return widest;
-}
-
-TensorType data_type(const NamedLinop& A, const SvdOptions& options) {
-  A.matrix_size();  // says which size is unknown
-  DimSizes sizes;
-  for (const ND& d : A.oshape()) {
-    if (const auto n = A.size(d)) sizes.set(d, *n);
-  }
-  const DType dtype = options.dtype.value_or(precision_of(A).value_or(DType::float64));
-  return {dtype, extents_of(A.oshape(), sizes, "svd"), {}};
-}
-
 // The run of one of the two solvers.
 struct Prepared {
   TensorType data;
@@ -48,7 +24,7 @@ struct Prepared {
 
 Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
   if (o.x0) throw ValueError("[svd] x0: expected none");
-  Prepared made{.data = data_type(A, o)};
+  Prepared made{.data = data_type(A, A.oshape(), o.dtype, "svd")};
   made.problem = Problem(made.data);
   made.problem.set("A", A).set("k", k).set("vectors", o.vectors);
   made.options = solve_options(o);

@@ -72,4 +72,10 @@ PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptio
   return made;
 }
 
+PowerResult power_method(const NamedLinop& A, const PowerOptions& options) {
+  const TensorType type = data_type(A, A.ishape(), {}, "power_method");
+  return power_method(A, Tensor::random_normal(type.shape, type.dtype, {options.seed, 79}),
+                      options);
+}
+
 }  // namespace palimpsest

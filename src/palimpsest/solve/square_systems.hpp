@@ -99,5 +99,8 @@ struct PowerResult {
 ///          iteration on; A v = 0: eigenvalue 0
 /// Memory   1 vector
 PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptions& options = {});
+/// The same from a random start, in the precision of A's parameters.
+/// Errors   ShapeError "is unknown": a size
+PowerResult power_method(const NamedLinop& A, const PowerOptions& options = {});
 
 }  // namespace palimpsest

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/solve/solve.hpp"
 
 namespace palimpsest::python {
@@ -11,7 +12,7 @@ namespace palimpsest::python {
 struct ResultObject {
   SolveResult result;
   Kind kind;
-  nb::object A = {}, b = {};  // for a DataArray b: the source of the labels of x
+  std::shared_ptr<GlobalObject> labels = {};  // for a DataArray b: (A, b), which give those of x
 };
 
 }  // namespace palimpsest::python

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results, histories and plans of solvers.
+#include <algorithm>
+#include <array>
+
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/plan_object.hpp"
@@ -24,14 +27,37 @@ Shown<"NDArray[Any]"> column(const HistoryObject& h, T Record::*field) {
   return export_array(std::move(values), Kind::numpy);
 }
 
+Shown<"NDArray[Any]"> numbers_of(const HistoryObject& h) {
+  constexpr std::size_t n = std::tuple_size_v<decltype(Record::numbers)>;
+  Tensor values = Tensor::empty({static_cast<index_t>(h.records.size()), n}, DType::float64);
+  auto* out = values.mutable_data<double>();
+  for (const Record& record : h.records) out = std::ranges::copy(record.numbers, out).out;
+  return export_array(std::move(values), Kind::numpy);
+}
+
+// The lines of the memory that is held, then the plan of an iteration.
+std::string report(const SolvePlan& p) {
+  std::string text = "peak " + std::to_string(p.peak_bytes) + " bytes";
+  const std::pair<const char*, index_t> parts[] = {{"state", p.state_bytes},
+                                                   {"setup", p.setup_bytes},
+                                                   {"step", p.step_bytes},
+                                                   {"result", p.result_bytes},
+                                                   {"tiles", p.tile_bytes},
+                                                   {"operators, besides", p.operator_bytes},
+                                                   {"files, besides", p.streamed_bytes}};
+  for (const auto& [name, bytes] : parts) {
+    if (bytes > 0) text += "\n  " + std::string(name) + ": " + std::to_string(bytes) + " bytes";
+  }
+  return text + "\none iteration:\n" + p.step.to_string();
+}
+
 // The solution, as the kind of array that b was.
 Shown<"Any"> solution(const ResultObject& r) {
   if (!r.result.x.defined()) return nb::none();
-  if (r.kind != Kind::xarray || !r.A.is_valid()) {
-    return export_in_place(Tensor(r.result.x), r.kind);
-  }
+  if (!r.labels) return export_in_place(Tensor(r.result.x), r.kind);
+  const nb::handle labels = r.labels->get();
   return nb::module_::import_("palimpsest.interop.xarray")
-      .attr("solution")(r.A, export_in_place(Tensor(r.result.x), Kind::numpy), r.b);
+      .attr("solution")(labels[0], export_in_place(Tensor(r.result.x), Kind::numpy), labels[1]);
 }
 
 // -- pickles: all values of a result, and values set on it ----------------------------------------
@@ -52,16 +78,16 @@ nb::object reduced(nb::handle self) {
   const ResultObject& r = nb::cast<ResultObject&>(self);
   nb::list history;
   for (const Record& record : r.result.history) {
-    history.append(
-        nb::make_tuple(record.iteration, record.residual, record.objective, record.seconds));
+    history.append(nb::make_tuple(record.iteration, record.residual, record.objective,
+                                  record.seconds, record.numbers[0], record.numbers[1],
+                                  record.numbers[2], record.numbers[3]));
   }
-  const auto given = [](const nb::object& object) {
-    return object.is_valid() ? object : nb::none();
-  };
+  const nb::object labels =
+      r.labels ? nb::borrow(r.labels->get()) : nb::object(nb::make_tuple(nb::none(), nb::none()));
   return nb::make_tuple(
       nb::module_::import_("palimpsest._pickles").attr("result_of_state"),
       nb::make_tuple(r.result.x.defined() ? to_python(r.result.x) : nb::none(),
-                     static_cast<int>(r.kind), given(r.A), given(r.b),
+                     static_cast<int>(r.kind), nb::object(labels[0]), nb::object(labels[1]),
                      std::string(name_of(r.result.status)), r.result.iterations, history,
                      counts_of(r.result), r.result.seconds, r.result.peak_bytes,
                      names_of(r.result.batch_status), r.result.batch_iterations),
@@ -81,8 +107,7 @@ ResultObject result_again(std::optional<Tensor> x, int kind, nb::handle A, nb::h
                           std::vector<int> batch_iterations) {
   ResultObject r{.result = {}, .kind = static_cast<Kind>(kind)};
   if (x) r.result.x = *x;
-  if (!A.is_none()) r.A = nb::borrow(A);
-  if (!b.is_none()) r.b = nb::borrow(b);
+  if (!A.is_none()) r.labels = shared_object(nb::make_tuple(A, b));
   r.result.status = status_named(status);
   r.result.iterations = iterations;
   for (nb::handle item : history) {
@@ -90,6 +115,11 @@ ResultObject result_again(std::optional<Tensor> x, int kind, nb::handle A, nb::h
                                 .residual = nb::cast<double>(nb::object(item[1])),
                                 .objective = nb::cast<double>(nb::object(item[2])),
                                 .seconds = nb::cast<double>(nb::object(item[3]))});
+    std::array<double, 4>& numbers = r.result.history.back().numbers;
+    if (nb::len(item) < 4 + numbers.size()) continue;  // of earlier versions
+    for (std::size_t k = 0; k < numbers.size(); ++k) {
+      numbers[k] = nb::cast<double>(nb::object(item[4 + k]));
+    }
   }
   for (const auto& [name, n] : applications) {
     r.result.applications[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(n);
@@ -111,6 +141,7 @@ void bind_results(nb::module_& m) {
       .def_prop_ro("objective",
                    [](const HistoryObject& h) { return column(h, &Record::objective); })
       .def_prop_ro("seconds", [](const HistoryObject& h) { return column(h, &Record::seconds); })
+      .def_prop_ro("numbers", numbers_of, "Numbers of the solver itself, four a row.")
       .def(
           "plot",
           [](nb::handle self, nb::handle ax) {
@@ -132,6 +163,11 @@ void bind_results(nb::module_& m) {
       .def_prop_ro("seconds", [](const ResultObject& r) { return r.result.seconds; })
       .def_prop_ro("peak_bytes", [](const ResultObject& r) { return r.result.peak_bytes; })
       .def_prop_ro(
+          "plan", [](const ResultObject& r) -> Shown<"SolvePlan | None"> {
+            return r.result.plan ? nb::cast(*r.result.plan) : nb::object(nb::none());
+          },
+          "The memory that the solver planned. None in a copy of a result.")
+      .def_prop_ro(
           "applications", [](const ResultObject& r) { return counts_of(r.result); },
           "How often each operator was applied.")
       .def_prop_ro("batch_status",
@@ -150,14 +186,26 @@ void bind_results(nb::module_& m) {
   nb::class_<SolvePlan>(m, "SolvePlan", "Memory that a solve will take, in bytes.")
       .def_ro("peak_bytes", &SolvePlan::peak_bytes)
       .def_ro("state_bytes", &SolvePlan::state_bytes)
+      .def_ro("setup_bytes", &SolvePlan::setup_bytes)
       .def_ro("step_bytes", &SolvePlan::step_bytes)
       .def_ro("result_bytes", &SolvePlan::result_bytes)
+      .def_ro("tile_bytes", &SolvePlan::tile_bytes)
       .def_ro("operator_bytes", &SolvePlan::operator_bytes)
+      .def_ro("streamed_bytes", &SolvePlan::streamed_bytes)
       .def_prop_ro("total_bytes", [](const SolvePlan& p) { return p.total_bytes(); })
       .def_ro("tiles", &SolvePlan::tiles)
       .def_prop_ro("sizes", [](const SolvePlan& p) { return p.sizes; })
-      .def_prop_ro("step", [](const SolvePlan& p) {
-        return PlanObject{std::make_shared<const Plan>(p.step)};
+      .def_prop_ro(
+          "step",
+          [](const SolvePlan& p) { return PlanObject{std::make_shared<const Plan>(p.step)}; })
+      .def(
+          "explain", [](const SolvePlan& p) { nb::print(report(p).c_str()); }, "Prints the report.")
+      .def(
+          "to_svg", [](const SolvePlan& p) { return p.step.to_svg(); },
+          "The memory of one iteration.")
+      .def("__str__", report)
+      .def("__repr__", [](const SolvePlan& p) {
+        return "SolvePlan(peak " + std::to_string(p.peak_bytes) + " bytes)";
       });
 }
 

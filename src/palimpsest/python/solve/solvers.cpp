@@ -54,7 +54,8 @@ ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
   const nb::object ordered =
       nb::module_::import_("palimpsest.interop.xarray").attr("ordered")(b, to_python(A.oshape()));
   const Tensor data = from_python<Tensor>(nb::object(ordered[0]));
-  ResultObject made{released([&] { return solve(data); }), kind, to_python(A), nb::borrow(b)};
+  ResultObject made{released([&] { return solve(data); }), kind,
+                    shared_object(nb::make_tuple(to_python(A), b))};
   interrupt.raise_with(made);
   return made;
 }
@@ -140,6 +141,20 @@ void bind_plans(nb::module_& m) {
       });
 }
 
+void bind_other_plans(nb::module_& m) {
+  def_with_options<MinimizeOptions>(
+      m, "smallest_minimize_budget", "int", {"f", "b"},
+      +[](const MinimizeOptions& options, const ObjectiveObject& f, TypeGiven b) {
+        const TensorType type = from_python<TensorType>(b);
+        return released([&] { return smallest_minimize_budget(f.value, type, options); });
+      });
+  def_with_options<SvdOptions>(
+      m, "plan_svd", "SolvePlan", {"A", "k"},
+      +[](const SvdOptions& options, NamedLinop A, index_t k) {
+        return released([&] { return plan_svd(A, k, options); });
+      });
+}
+
 void refuse_divergence(Status status, const char* who, const NamedLinop& A) {
   if (status != Status::diverged) return;
   throw ValueError("[" + std::string(who) + "] A: " + A.str() +
@@ -158,14 +173,15 @@ void bind_spectrum(nb::module_& m) {
       });
   def_with_options<PowerOptions>(
       m, "power_method", "tuple[float | NDArray[Any], Array]", {"A", "v0"},
-      +[](const PowerOptions& options, NamedLinop A, ArrayGiven v0) {
-        const Tensor start = data_for(A, v0);
-        PowerResult r = released([&] { return power_method(A, start, options); });
+      +[](const PowerOptions& options, NamedLinop A, std::optional<ArrayGiven> v0) {
+        const Tensor start = v0 ? data_for(A, *v0) : Tensor();
+        PowerResult r = released(
+            [&] { return v0 ? power_method(A, start, options) : power_method(A, options); });
         refuse_divergence(r.status, "power_method", A);
         const nb::object found = options.batch.empty() ? nb::cast(r.eigenvalue)
                                                        : export_array(std::move(r.eigenvalues),
                                                                       kind_returned(Kind::numpy));
-        return nb::make_tuple(found, array_like(v0, std::move(r.v)));
+        return nb::make_tuple(found, array_like(v0 ? *v0 : ArrayGiven(Py_None), std::move(r.v)));
       });
   def_with_options<LanczosOptions>(
       m, "lanczos", "list[float] | tuple[list[float], NDArray]", {"A", "x"},
@@ -195,6 +211,7 @@ void bind_spectrum(nb::module_& m) {
 void bind_solvers(nb::module_& m) {
   bind_linear(m);
   bind_plans(m);
+  bind_other_plans(m);
   bind_spectrum(m);
 }
 

@@ -306,7 +306,7 @@ class Runs {
       start_with(part, where, options);
     }
     SolveResult result = solver_->run(part_b_);
-    result.peak_bytes += block_.bytes_besides(where);
+    add_bytes_besides(result, block_.bytes_besides(where));
     return result;
   }
 
@@ -354,6 +354,7 @@ class Runs {
     all.status = worst(all.status, part.status);
     all.iterations = std::max(all.iterations, part.iterations);
     all.seconds += part.seconds;
+    if (!all.plan || part.peak_bytes > all.peak_bytes) all.plan = part.plan;
     all.peak_bytes = std::max(all.peak_bytes, part.peak_bytes);
     for (const auto& [name, n] : part.applications) all.applications[name] += n;
     for (std::size_t i = 0; i < part.batch_status.size(); ++i) {

@@ -200,4 +200,33 @@ void Problem::replace(std::string_view name, NamedLinop A) {
   find_named(ops_, name)->second = std::move(A);
 }
 
+namespace {
+
+// The widest precision of the floating parameters; none: double.
+std::optional<DType> precision_of(const NamedLinop& A) {
+  std::optional<DType> widest;
+  const auto note = [&](std::optional<DType> of) {
+    if (!of || !is_inexact(*of)) return;
+    if (!widest || real_of(*of) == DType::float64) widest = real_of(*of);
+  };
+  for (const auto& [name, parameter] : A.params()) {
+    if (parameter.present()) note(parameter.dtype());
+  }
+  for (const NamedLinop& child : A.linops()) note(precision_of(child));
+  return widest;
+}
+
+}  // namespace
+
+TensorType data_type(const NamedLinop& A, const Dims& dims, std::optional<DType> dtype,
+                     const char* who) {
+  A.matrix_size();  // says which size is unknown
+  DimSizes sizes;
+  for (const ND& d : dims) {
+    if (const auto n = A.size(d)) sizes.set(d, *n);
+  }
+  return {
+      dtype.value_or(precision_of(A).value_or(DType::float64)), extents_of(dims, sizes, who), {}};
+}
+
 }  // namespace palimpsest

@@ -79,4 +79,10 @@ class Problem {
   bool has_x0_ = false;
 };
 
+/// The type of data on dimensions of A, with its sizes; dtype unset: the widest precision of its
+/// floating parameters.
+/// Errors   ShapeError "is unknown": a size
+TensorType data_type(const NamedLinop& A, const Dims& dims, std::optional<DType> dtype,
+                     const char* who);
+
 }  // namespace palimpsest

@@ -387,6 +387,7 @@ struct Solver::Impl {
   PlannedSolve planned;
   std::optional<index_t> budget;
   std::optional<Run> run = std::nullopt;
+  std::shared_ptr<const SolvePlan> plan_of_results = nullptr;  // made at the first one
 
   void end() {
     run.reset();
@@ -446,9 +447,21 @@ const Record& Solver::last() const { return running(impl_->run, impl_->type).las
 
 SolveResult Solver::finish() {
   SolveResult result = running(impl_->run, impl_->type).finish();
-  result.peak_bytes = impl_->planned.plan.peak_bytes;
+  std::shared_ptr<const SolvePlan>& plan = impl_->plan_of_results;
+  if (!plan) plan = std::make_shared<const SolvePlan>(impl_->planned.plan);
+  result.plan = plan;
+  result.peak_bytes = plan->peak_bytes;
   impl_->end();
   return result;
+}
+
+void add_bytes_besides(SolveResult& result, index_t bytes, index_t least) {
+  result.peak_bytes = std::max(result.peak_bytes + bytes, least);
+  if (!result.plan || result.plan->peak_bytes == result.peak_bytes) return;
+  auto plan = std::make_shared<SolvePlan>(*result.plan);
+  plan->state_bytes += bytes;
+  plan->peak_bytes = result.peak_bytes;
+  result.plan = std::move(plan);
 }
 
 SolveResult Solver::run(const Tensor& b) {

@@ -56,6 +56,9 @@ class Solver {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Adds bytes held besides a solve to its peak, which is at least `least`, and to its plan.
+void add_bytes_besides(SolveResult& result, index_t bytes, index_t least = 0);
+
 /// One run of a Solver. The operator "A" of the problem keeps the compiled programs for the next
 /// solve with it, as it keeps those of its applications.
 SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
