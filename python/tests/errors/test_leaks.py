@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -114,15 +115,96 @@ def test_solves_and_compilations_are_let_go():
     assert ps.live_bytes() == live and sys.getrefcount(X) == references
 
 
-CYCLES = {
-    "operator": "s = ps.SimpleLinop(lambda x: 2 * x, ishape='N'); s.H(np.ones(3))",
-    "method": "s = ps.SimpleLinop(lambda x: 2 * x, None, lambda x: 4 * x, 'N'); s.N(np.ones(3)); t = s @ s",
-    "prox": "g = ps.CustomProx(lambda v, t: v); g.prox(np.ones(3))",
-}
+# Objects that reach `op`, an op of Python or a function, which reaches them again.
+CYCLES = """
+import sys
+import numpy as np, palimpsest as ps, palimpsest.ops as po
+class Twice(ps.Op):
+    def make_node(self, x): return ps.Apply(self, [x], [x.type])
+    def infer_shapes(self, node, shapes): return shapes
+    def perform(self, node, inputs, outputs): outputs[0][...] = 2 * inputs[0]
+def result_of(op):
+    seen = []
+    def keep(info): seen.append(info)
+    keep.op = op
+    r = ps.conjugate_gradients(ps.Diagonal(np.ones(3), "N"), np.ones(3), callback=keep)
+    r.keep = keep
+    return seen[0], r
+def default_update(op):
+    s = ps.shared(np.ones(3))
+    s.default_update = op(s)
+    return s
+def noted(v, op):
+    v.tag.op = op
+    return v
+x = ps.dvector("x")
+linop = lambda op: ps.SimpleLinop(lambda v: op(v), lambda v: op(v), lambda v: op(v), "N")
+prox = lambda op: ps.CustomProx(lambda v, t: op(v))
+function = lambda op: ps.function([x], op(x), profile=True)
+MAKERS = dict(
+    Variable=lambda op: op(op(x)), _Apply=lambda op: op(x).owner, _Tag=lambda op: op(x).tag, In=lambda op: ps.In(op(x)),
+    Out=lambda op: ps.Out(op(x)), Function=function, _FunctionGraph=lambda op: function(op).graph,
+    _Profile=lambda op: function(op).profile, Plan=lambda op: function(op).plan(np.ones(3)),
+    SharedVariable=default_update, Parameter=lambda op: noted(ps.Parameter(np.ones(3)), op),
+    LoopResult=lambda op: po.loop(lambda s: [op(s)], states=[x], n_steps=3), NamedLinop=lambda op: linop(op).N,
+    BudgetSplit=lambda op: ps.split_to_budget(linop(op), np.ones(3), "1M"), Prox=prox,
+    Term=lambda op: ps.Term(prox(op), linop(op)), Quadratic=lambda op: ps.Quadratic(1.0, linop(op)),
+    Objective=lambda op: ps.Objective(linop(op), h=prox(op)), Mode=lambda op: ps.MonitorMode(pre=op),
+    _Using=lambda op: ps.config.using(progress=op), SolveInfo=lambda op: result_of(op)[0],
+    SolveResult=lambda op: result_of(op)[1])
+"""
+# Python finds these cycles by itself.
+COLLECTED = {"Function", "Mode", "_Using", "SolveResult"}
+# Values, arrays and reports, which reach no code of users.
+PLAIN = set("""
+    BatchSpec Brightness CalibrationArea CompressedKspace ContractReport CopyStats DTensor DType Dims DotTest Ellipse
+    EspiritPlan FailingAllocator GradientTest History InplaceTest MapsResult MemoryLimit MemoryScope MrcImage
+    NamedDimension NamedShape NiftiImage NormalTest Placement Quality RandomState RankPlan Reconstruction Scan
+    SmallestTeam SolvePlan SplitTest Storage Team TeamPlan Tensor TensorType Traffic _Config _Container _ExportedMemory
+    """.split())
 
 
-@pytest.mark.parametrize("name", CYCLES)
-def test_callbacks_that_reach_their_owner_are_given_up_at_the_end(name):
-    program = "import numpy as np, palimpsest as ps\n" + CYCLES[name]
+def makers():
+    scope = {}
+    exec(CYCLES, scope)
+    return scope["MAKERS"], scope["Twice"]
+
+
+def test_cycles_are_made_with_every_class_that_reaches_python():
+    modules = [ps._core, ps._core.ops]
+    classes = {value.__name__ for m in modules for value in vars(m).values() if isinstance(value, type)}
+    assert classes == set(makers()[0]) | PLAIN
+
+
+def test_cycles_are_given_up_at_the_end():
+    program = CYCLES + """
+for name, make in MAKERS.items():
+    op = Twice()
+    op.made = make(op)
+    assert type(op.made).__name__ == name
+entered = ps.config.using(progress=lambda info: entered)
+entered.__enter__()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", sorted(COLLECTED))
+def test_cycles_are_collected(name):
+    all_makers, op_type = makers()
+    op = op_type()
+    op.made = all_makers[name](op)
+    seen = weakref.ref(op)
+    del op
+    gc.collect()
+    assert seen() is None
+
+
+def test_operators_and_proximal_functions_are_used_in_cycles():
+    program = """
+import numpy as np, palimpsest as ps
+s = ps.SimpleLinop(lambda x: 2 * x, None, lambda x: 4 * x, "N"); s.N(np.ones(3)); t = s @ s; s.H(np.ones(3))
+g = ps.CustomProx(lambda v, t: v); g.prox(np.ones(3))
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

@@ -163,6 +163,11 @@ void forget_choices(const void* scope, const std::string& key = {}) {
   for (PyObject* value : dropped) Py_DECREF(value);
 }
 
+// At the end, with scopes that were never left.
+void forget_all_choices() {
+  for (const Choice& choice : std::exchange(all_choices.get(), {})) Py_DECREF(choice.value);
+}
+
 void choose(const void* scope, const std::string& key, nb::handle value) {
   std::vector<Choice>& all = all_choices.get();
   const Choice made{scope, std::this_thread::get_id(), key, value.inc_ref().ptr()};
@@ -218,7 +223,9 @@ class Using {
   Using& operator=(const Using&) = delete;
   void enter() {
     scopes_.push_back(std::make_unique<ConfigScope>(overrides_));
-    for (const auto& [key, value] : of_python_) choose(scopes_.back().get(), key, value);
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      choose(scopes_.back().get(), keys_[i], held[i]);
+    }
   }
   void leave() {
     if (scopes_.empty()) throw StateError("[config] got a scope that is not entered. Try `with`.");
@@ -227,11 +234,14 @@ class Using {
   }
   void set_threads(index_t n) { overrides_.threads = not_negative(n, "threads"); }
 
+  std::vector<nb::object> held;  // the values of keys_
+
  private:
   void add(const std::string& key, nb::handle value) {
     if (is_of_python(key)) {
       check_choice(key, value);
-      of_python_.emplace_back(key, nb::borrow(value));
+      keys_.push_back(key);
+      held.push_back(nb::borrow(value));
       return;
     }
 #define PALIMPSEST_OVERRIDE(Type, name, ...)               \
@@ -245,7 +255,7 @@ class Using {
   }
 
   ConfigOverrides overrides_;
-  std::vector<std::pair<std::string, nb::object>> of_python_;
+  std::vector<std::string> keys_;  // of Python alone
   std::vector<std::unique_ptr<ConfigScope>> scopes_;
 };
 
@@ -375,7 +385,8 @@ nb::handle chosen(std::string_view key) {
 
 void bind_config(nb::module_& m) {
   bind_modes(m);
-  nb::class_<Using>(m, "_Using")
+  static PyType_Slot slots[] = {PALIMPSEST_SLOTS_OF_HELD(Using), {0, nullptr}};
+  nb::class_<Using>(m, "_Using", nb::type_slots(slots))
       .def("__enter__", [](Using& self) { self.enter(); })
       .def("__exit__", [](Using& self, nb::args) { self.leave(); });
   nb::class_<ConfigObject>(m, "_Config",
@@ -395,7 +406,7 @@ void bind_config(nb::module_& m) {
           "using", [](const ConfigObject&, nb::kwargs fields) { return new Using(fields); },
           nb::rv_policy::take_ownership, "Overrides fields within a `with` block.");
   m.attr("config") = nb::cast(ConfigObject{});
-  at_end([] { forget_choices(nullptr); });
+  at_end(forget_all_choices);
   m.def(
       "threads",
       [](index_t n) {

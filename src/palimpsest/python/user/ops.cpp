@@ -5,6 +5,7 @@
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/exports.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/user/held_ops.hpp"
 
 namespace palimpsest::python {
@@ -150,7 +151,7 @@ class UserOp final : public Op {
  public:
   /// `pure`: the op that this one is in place of.
   explicit UserOp(nb::handle object, OpPtr pure = nullptr)
-      : object_(object.inc_ref().ptr()), pure_(std::move(pure)) {
+      : object_(shared_object(nb::borrow(object))), pure_(std::move(pure)) {
     any_was_made = true;
     name_ = str_of(nb::object(object.attr("_name")));
     parameters_ = props_text(object);
@@ -168,11 +169,6 @@ class UserOp final : public Op {
     can_fail_ = nb::cast<bool>(nb::bool_(object.attr("can_fail")));
     tolerance_ = nb::cast<double>(nb::float_(nb::object(object.attr("tolerance"))));
   }
-  ~UserOp() override {
-    if (!nb::is_alive()) return;
-    const Locked locked;
-    Py_DECREF(object_);
-  }
   UserOp(const UserOp&) = delete;
   UserOp& operator=(const UserOp&) = delete;
 
@@ -181,15 +177,17 @@ class UserOp final : public Op {
     const nb::object kept = object();
     auto other = std::make_shared<UserOp>(kept, pure_);
     if (weak) {
-      PyObject* const reference = PyWeakref_NewRef(kept.ptr(), nullptr);
-      if (!reference) throw nb::python_error();
-      Py_DECREF(other->object_);
-      other->object_ = reference;
+      nb::object reference = nb::steal(PyWeakref_NewRef(kept.ptr(), nullptr));
+      if (!reference.is_valid()) throw nb::python_error();
+      other->object_ = shared_object(std::move(reference));
       other->is_weak_ = true;
     }
     return other;
   }
-  nb::object object() const { return is_weak_ ? nb::borrow(object_)() : nb::borrow(object_); }
+  nb::object object() const {
+    const nb::handle kept = object_->get();
+    return is_weak_ ? nb::object(kept()) : nb::borrow(kept);
+  }
 
   static bool any_was_made;
 
@@ -367,7 +365,7 @@ class UserOp final : public Op {
     return true;
   }
 
-  PyObject* object_;  // a weak reference to it if is_weak_
+  std::shared_ptr<GlobalObject> object_;  // a weak reference to it if is_weak_
   bool is_weak_ = false;
   OpPtr pure_;
   std::map<int, Linearity> linear_in_;
