@@ -299,8 +299,15 @@ TEST(Tile, MagnitudesNeitherOverflowNorVanish) {
                                    {{1e-300, 0}, 1e-300},
                                    {{-5e-324, 0}, 5e-324},
                                    {{0, -1e308}, 1e308},
-                                   {{infinity, 1}, infinity}};
-  const std::vector<Known> singles{{{3e30, -4e30}, 5e30}, {{3e-30, 4e-30}, 5e-30}, {{0, 0}, 0}};
+                                   {{infinity, 1}, infinity},
+                                   {{-1, -infinity}, infinity},
+                                   {{infinity, -infinity}, infinity},
+                                   {{1.5e308, 1.5e308}, infinity}};
+  const std::vector<Known> singles{{{3e30, -4e30}, 5e30},
+                                   {{3e-30, 4e-30}, 5e-30},
+                                   {{0, 0}, 0},
+                                   {{-infinity, 0}, infinity},
+                                   {{3e38, 3e38}, infinity}};
   for (const DType dtype : {DType::complex64, DType::complex128}) {
     const auto& known = dtype == DType::complex64 ? singles : doubles;
     const double eps = dtype == DType::complex64 ? 1.2e-7 : 2.3e-16;
@@ -322,12 +329,15 @@ TEST(Tile, MagnitudesNeitherOverflowNorVanish) {
       for (index_t i = 0; i < n; ++i) {
         const double expected = at(i).magnitude;
         const double got = size.value(i).real();
+        EXPECT_LE(std::abs(std::abs(sign.value(i)) - (expected == 0 ? 0 : 1)), 4 * eps) << at(i).x;
+        if (expected > 0) {
+          EXPECT_NEAR(std::arg(sign.value(i)), std::arg(at(i).x), 4 * eps) << at(i).x;
+        }
         if (std::isinf(expected)) {
           EXPECT_EQ(got, expected);
           continue;
         }
         EXPECT_LE(std::abs(got - expected), 2 * eps * expected) << at(i).x;
-        EXPECT_LE(std::abs(std::abs(sign.value(i)) - (expected == 0 ? 0 : 1)), 4 * eps) << at(i).x;
       }
     }
   }

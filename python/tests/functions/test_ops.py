@@ -170,3 +170,35 @@ def test_gradients():
 def test_strided_views_of_no_array_are_refused(extents, strides):
     with pytest.raises(ps.ShapeError, match="as_strided"):
         pt.as_strided(np.array(1.0), extents, strides)
+
+
+def test_row_is_an_input_or_a_row():
+    x = pt.row("x")
+    assert (x.name, x.type.shape, x.dtype) == ("x", (1, None), "float64")
+    for y in (pt.row("y", "float32"), pt.row("y", dtype="float32"), pt.row(name="y", dtype="float32")):
+        assert (y.name, y.type.shape, y.dtype) == ("y", (1, None), "float32")
+    assert pt.row().type == x.type
+    m = pt.dmatrix("m")
+    assert ps.function([m], pt.row(m, -1))(A).tolist() == A[-1].tolist()
+    with pytest.raises(TypeError, match="position"):
+        pt.row(m)
+
+
+@pytest.mark.parametrize("n", [1, 61])
+def test_sign_of_a_complex_number_is_its_direction(n):
+    z = np.array([3 + 4j, 0, complex(np.inf, 1), complex(-1, -np.inf), complex(1.5e308, -1.5e308), complex(np.inf, np.inf)])
+    v = pt.zvector("v")
+    expected = np.where(z == 0, 0, np.exp(1j * np.angle(z)))
+    for x, y in ((z, expected), (np.tile(z, n), np.tile(expected, n))):
+        np.testing.assert_allclose(ps.function([v], pt.sign(v))(x), y, rtol=1e-14, atol=1e-15)
+    assert np.isnan(ps.function([v], pt.sign(v))([complex(np.nan, 1)] * n)).all()
+
+
+def test_products_of_integers_are_int64_as_their_sums_are():
+    for dtype in ("bool", "int8", "uint8", "int32"):
+        x = pt.tensor(dtype, (None, None))
+        for product in (x @ x, pt.dot(x, x), pt.tensordot(x, x, 1), pt.outer(x[0], x[0]), pt.vdot(x[0], x[0])):
+            assert product.dtype == "int64"
+    big = np.full((1, 2), 127, "int8")
+    x, y = pt.tensor("int8", (None, None)), pt.tensor("int8", (None, None))
+    assert ps.function([x, y], x @ y)(big, big.T).tolist() == [[2 * 127**2]]

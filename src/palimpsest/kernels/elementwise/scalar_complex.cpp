@@ -143,11 +143,28 @@ struct Log1p {
     return {T{0.5} * std::log1p(re * (T{2} + re) + im * im), std::atan2(im, T{1} + re)};
   }
 };
+// Of an infinite x the direction that angle() gives.
 struct Sign {
   template <class C>
   static C call(C x) {
+    using T = typename C::value_type;
     const auto size = magnitude(x);
+    if (std::isinf(size)) [[unlikely]] {
+      const C smaller(x.real() * T{0.25}, x.imag() * T{0.25});
+      return std::isinf(magnitude(smaller)) ? unit(C(end(x.real()), end(x.imag()))) : unit(smaller);
+    }
     return size == 0 ? C(0) : C(x.real() / size, x.imag() / size);
+  }
+
+ private:
+  template <class T>
+  static T end(T x) {
+    return std::isinf(x) ? std::copysign(T{1}, x) : x * 0;
+  }
+  template <class C>
+  static C unit(C x) {
+    const auto size = magnitude(x);
+    return {x.real() / size, x.imag() / size};
   }
 };
 struct Log2 {

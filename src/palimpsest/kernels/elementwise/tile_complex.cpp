@@ -249,11 +249,20 @@ struct Magnitude2 {
     return only_real(both_norm2(a));
   }
 };
+// Of an infinite a the direction that angle() gives.
 struct Sign {
   template <class V>
   static HWY_INLINE V of(V a) {
-    const V zero = hn::Zero(TagOf<V>()), size = both_magnitude(a);
-    return hn::IfThenElse(hn::Eq(size, zero), zero, hn::Div(a, size));
+    const TagOf<V> d;
+    const V zero = hn::Zero(d), size = both_magnitude(a);
+    const V found = hn::IfThenElse(hn::Eq(size, zero), zero, hn::Div(a, size));
+    const auto is_large = hn::IsInf(size);
+    if (hn::AllFalse(d, is_large)) return found;
+    const V one = hn::Set(d, NumberOf<V>{1});
+    const V end = hn::IfThenElse(hn::IsInf(a), hn::CopySign(one, a), hn::Mul(a, zero));
+    const V smaller = hn::Mul(a, hn::Set(d, NumberOf<V>{0.25}));
+    const V towards = hn::IfThenElse(hn::IsInf(both_magnitude(smaller)), end, smaller);
+    return hn::IfThenElse(is_large, hn::Div(towards, both_magnitude(towards)), found);
   }
 };
 

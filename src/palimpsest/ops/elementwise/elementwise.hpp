@@ -32,7 +32,7 @@ Variable floor_div(const Operand& a, const Operand& b);
 Variable mod(const Operand& a, const Operand& b);
 Variable neg(const Variable& x);
 Variable abs(const Variable& x);
-/// -1, 0 or 1; z/|z| of a complex z, 0 of 0.
+/// -1, 0 or 1; z/|z| of a complex z, its direction where it is infinite, 0 of 0.
 Variable sign(const Variable& x);
 Variable reciprocal(const Variable& x);
 Variable square(const Variable& x);

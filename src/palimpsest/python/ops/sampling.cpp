@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops: points off and on a grid, filters, blocks as matrices, hooks.
+#include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/operators/debugging.hpp"
 #include "palimpsest/ops/control/debugging.hpp"
 #include "palimpsest/ops/index/rows.hpp"
@@ -104,7 +105,25 @@ void bind_points(nb::module_& m) {
       },
       "y"_a, "indices"_a, "sizes"_a);
   m.def("nonzero", &ops::nonzero, "mask"_a);
-  m.def("row", &ops::row, "x"_a, "position"_a);
+  // A name in place of x: the input of a graph that PyTensor calls so.
+  m.def(
+      "row",
+      [](nb::handle x, nb::handle position, std::optional<std::string> name,
+         std::optional<DType> dtype) {
+        if (x.is_none() || PyUnicode_Check(x.ptr())) {
+          if (!position.is_none()) dtype = from_python<DType>(position);
+          return row(x.is_none() ? name.value_or("") : str_of(x), dtype);
+        }
+        if (position.is_none()) {
+          throw TypeError("[row] position: got None, expected that of a row of x.");
+        }
+        return ops::row(from_python<Variable>(x), from_python<Variable>(position));
+      },
+      "x"_a.none() = nb::none(), "position"_a.none() = nb::none(), nb::kw_only(),
+      "name"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),
+      nb::sig("def row(x: VariableLike | str | None = None, position: VariableLike | DTypeLike | "
+              "None = None, *, name: str | None = None, dtype: DTypeLike | None = None) -> "
+              "Variable"));
   m.def("set_row", &ops::set_row, "x"_a, "position"_a, "value"_a);
   m.def(
       "as_strided",
