@@ -31,9 +31,7 @@ else:
 
         def __init__(self, make: Any, described: Any = None, **others: Any) -> None:
             # Signature and docstring are those of the function of C++, where one is given.
-            shown = {described.__name__: described} if described else {make.__name__: make}
-            _core._show(shown, "palimpsest", "")
-            functools.update_wrapper(self, *shown.values())
+            functools.update_wrapper(self, described or make)
             self._make = make
             for name, function in others.items():
                 setattr(self, name, function)
@@ -48,9 +46,15 @@ else:
             return f"<operator {self.__name__}>"
 
 
+_shown: dict[str, Any] = {name: getattr(_core, name) for name in
+                          ("Dense", "Diagonal", "Sampling", "SamplingFromMask", "SamplingFromStacked")}
+_core._show(_shown, "palimpsest", "")
+_core_dense, _core_diagonal, _core_sampling, _from_mask, _from_stacked = _shown.values()
+
+
 def from_einstr(weight: ArrayLike, einstr: str, broadcast_dims: DimsLike = ()) -> NamedLinop:
     """Dense of an einsum such as 'MN,N->M'."""
-    return _core.Dense(weight, einstr, broadcast=broadcast_dims or ())
+    return _core_dense(weight, einstr, broadcast=broadcast_dims or ())
 
 
 def from_weight(weight: ArrayLike, weight_shape: DimsLike, ioshape: DimsLike,
@@ -58,7 +62,7 @@ def from_weight(weight: ArrayLike, weight_shape: DimsLike, ioshape: DimsLike,
     """Diagonal whose weight has only some of the dimensions."""
     options = dict(shape_kwargs or {})
     broadcast = options.pop("broadcast_dims", None) or ()
-    made = _core.Diagonal(weight, ioshape, weight_shape=weight_shape, broadcast=broadcast)
+    made = _core_diagonal(weight, ioshape, weight_shape=weight_shape, broadcast=broadcast)
     return made.with_sizes(options) if options else made  # the others are sizes of dimensions
 
 
@@ -80,7 +84,7 @@ def _diagonal(w: Any, dims: DimsLike | None = None, **options: Any) -> NamedLino
             names = [str(d) for d in dims if str(d) in names]
         options["weight_shape"] = names
         w = w.transpose(*names).data
-    return _core.Diagonal(w, "..." if dims is None else dims, **options)
+    return _core_diagonal(w, "..." if dims is None else dims, **options)
 
 
 def _dense(weight: Any, einsum_or_weightshape: Any = None, ishape: DimsLike | None = None,
@@ -92,14 +96,14 @@ def _dense(weight: Any, einsum_or_weightshape: Any = None, ishape: DimsLike | No
         first = str(einsum_or_weightshape).split(",")[0] if ishape is None else einsum_or_weightshape
         wanted = [str(d) for d in _core.Dims(first)]
         weight = (weight.transpose(*wanted) if set(wanted) == set(names) else weight).data
-    return _core.Dense(weight, einsum_or_weightshape, ishape, oshape, **options)
+    return _core_dense(weight, einsum_or_weightshape, ishape, oshape, **options)
 
 
-Dense = _Factory(_dense, _core.Dense, from_einstr=from_einstr)
-Diagonal = _Factory(_diagonal, _core.Diagonal, from_weight=from_weight)
+Dense = _Factory(_dense, _core_dense, from_einstr=from_einstr)
+Diagonal = _Factory(_diagonal, _core_diagonal, from_weight=from_weight)
 Sampling = _Factory(
-    _core.Sampling,
-    _core.Sampling,
-    from_mask=_core.SamplingFromMask,
-    from_stacked_idx=_core.SamplingFromStacked,
+    _core_sampling,
+    _core_sampling,
+    from_mask=_from_mask,
+    from_stacked_idx=_from_stacked,
 )

@@ -195,11 +195,14 @@ std::string wrong_argument(const std::vector<Parameter>& list, nb::handle argume
   std::size_t i = 0;
   std::string names, large;
   bool takes_all = false, takes_any = false;
+  std::size_t most = list.size();  // arguments without a name
   for (const Parameter& p : list) {
     takes_all |= p.name.starts_with('*') && p.name != "*" && !p.name.starts_with("**");
     takes_any |= p.name.starts_with("**");
-    if (p.name == "/" || p.name.starts_with('*')) {
-      if (p.name != "/") i = n;
+    if (p.name == "/") continue;
+    if (p.name.starts_with('*')) {
+      most = std::min(most, i);
+      i = n;
       continue;
     }
     if (p.name != "self") names += (names.empty() ? "" : ", ") + p.name;
@@ -222,10 +225,11 @@ std::string wrong_argument(const std::vector<Parameter>& list, nb::handle argume
       }
     }
   }
-  if (i < n && !takes_all) {
+  most = std::min(most, i);
+  if (most < n && !takes_all) {
     const std::size_t own = !list.empty() && list[0].name == "self" ? 1 : 0;
     return "got " + std::to_string(n - own) + " arguments, expected at most " +
-           std::to_string(i - own) + ".";
+           std::to_string(most - own) + ".";
   }
   if (keywords.is_valid() && !takes_any) {
     for (const auto& [key, value] : nb::borrow<nb::dict>(keywords)) {
@@ -328,8 +332,8 @@ nb::object shown_function(nb::handle f, const std::string& key, nb::handle modul
   return nb::steal(PyCFunction_NewEx(&definition, nullptr, module.ptr()));
 }
 
-// Methods that take arguments by name become visible as functions do, and what sets properties. The
-// others, and those that Python calls for operators, have errors of their own.
+// Methods become visible as functions do, and what sets properties. Those that take any arguments,
+// and those that Python calls for operators, have errors of their own.
 void show_methods(nb::handle type) {
   const std::string name = nb::cast<std::string>(type.attr("__name__"));
   const nb::module_ core = nb::module_::import_("palimpsest._core");
@@ -358,8 +362,8 @@ void show_methods(nb::handle type) {
     const nb::object signatures = value.attr("__nb_signature__");
     const std::string signature = str_of(nb::object(signatures[0][0]));
     const std::vector<Parameter> list = parameters_of(signature, nb::object(signatures[0][2]));
-    const bool takes_names = list.size() > 2 || (list.size() == 2 && list[1].name[0] != '*');
-    if (!takes_names || nb::len(signatures) != 1) continue;
+    const bool takes_all = list.size() == 3 && list[1].name == "*args" && list[2].name[0] == '*';
+    if (takes_all || nb::len(signatures) != 1) continue;
     PyMethodDef& definition = defined(value, name + "." + of, name + "." + of);
     PyObject* const made =
         PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition);
