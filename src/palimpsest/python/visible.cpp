@@ -177,6 +177,11 @@ bool fits(std::string_view types, nb::handle given) {
     if (type == "str") return PyUnicode_Check(value) != 0;
     if (type == "int") return PyLong_Check(value) != 0;
     if (type == "float") return PyFloat_Check(value) || PyLong_Check(value);
+    if (type == "complex")
+      return PyFloat_Check(value) || PyLong_Check(value) || PyComplex_Check(value);
+    if (type == "bytes") return PyBytes_Check(value) != 0;
+    if (type.starts_with("dict")) return PyDict_Check(value) != 0;
+    if (type.starts_with("tuple[")) return PyTuple_Check(value) != 0;
     if (type.starts_with("Sequence[")) return is_list(given);
     const nb::object known = nb::getattr(core, type.c_str(), nb::none());
     return !PyType_Check(known.ptr()) || nb::isinstance(given, known);
@@ -253,7 +258,7 @@ void name_argument(std::size_t function, nb::handle arguments, nb::handle keywor
   const nb::object own = nb::module_::import_("palimpsest._core.errors").attr("Error");
   if (text.find("(): incompatible function arguments") != std::string::npos && text[0] != '[') {
     const std::string wrong = wrong_argument(shown.parameters, arguments, keywords);
-    if (!wrong.empty()) text = "[" + shown.name + "] " + wrong + "\n" + text;
+    text = "[" + shown.name + "] " + wrong + (wrong.empty() ? "" : "\n") + text;
   } else if (text.starts_with("got ") && nb::isinstance(error.value(), own)) {
     text = "[" + shown.name + "] " + text;
   } else {
