@@ -50,7 +50,8 @@ from palimpsest.interop import (
 from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
 
 # These modules replace the submodules of _core that have the same names.
-from palimpsest import errors as errors, ops as ops  # type: ignore[no-redef] # isort: skip
+import palimpsest.errors as errors  # type: ignore[no-redef] # isort: skip
+import palimpsest.ops as ops  # type: ignore[no-redef] # isort: skip
 
 _core._show(globals(), "palimpsest", "")
 _core._note_origins(__file__)

@@ -46,7 +46,7 @@ else:
             return f"<operator {self.__name__}>"
 
 
-_shown: dict[str, Any] = {name: getattr(_core, name) for name in
+_shown: "dict[str, Callable[..., NamedLinop]]" = {name: getattr(_core, name) for name in
                           ("Dense", "Diagonal", "Sampling", "SamplingFromMask", "SamplingFromStacked")}
 _core._show(_shown, "palimpsest", "")
 _core_dense, _core_diagonal, _core_sampling, _from_mask, _from_stacked = _shown.values()

@@ -6,6 +6,8 @@ import inspect
 import io
 import pickle
 import pydoc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -90,6 +92,16 @@ def test_help_begins_with_the_signature():
     text = pydoc.render_doc(ps.fista, renderer=pydoc.plaintext)
     assert "fista(A, h, b, *, tolerance=1e-06" in text
     assert "Parameters" in text and "L : float | None, default None" in text
+
+
+def test_the_package_alone_has_the_modules_that_users_see():
+    program = """
+import palimpsest as ps
+assert ps.ops.__name__ == "palimpsest.ops" and ps.errors.__name__ == "palimpsest.errors"
+assert ps.ops.inplace.__name__ == "palimpsest.ops.inplace" and ps.ops.as_tensor_variable
+assert ps.ops.exp.__text_signature__ == "(x)" and ">>>" in ps.ops.exp.__doc__
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_functions_are_found_by_name_in_pickles():

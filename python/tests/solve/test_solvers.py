@@ -71,7 +71,8 @@ def test_announced_memory_is_measured_memory():
     least = ps.smallest_minimize_budget(f, B)
     assert ps.minimize(f, B, budget=least).plan.total_bytes <= least
     seen = []
-    ps.conjugate_gradients(A.N, b, callback=lambda info: seen.append((info.seconds_left, info.numbers)), time_limit_s=9e9)
+    note = lambda info: seen.append((info.seconds_left, info.numbers))  # noqa: E731
+    ps.conjugate_gradients(A.N, b, callback=note, time_limit_s=9e9)
     assert all(8e9 < left < 9e9 and len(numbers) == 4 for left, numbers in seen)
     for r in (ps.cg_normal(A, B), ps.minimize(ps.Objective(A, quadratics=[ps.Quadratic(0.1)]), B),
               ps.conjugate_gradients(ps.Diagonal(np.ones((3, 2)), "SN"), np.ones((3, 2)), batch="S")):
