@@ -170,10 +170,21 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
   return tops;
 }
 
+// Finding out whether the value of a choice exists only after the node takes a look at all above it.
+// If it does, and is a member by the other way, the choice reads what the node overwrites after it:
+// a fault in any case, whose kind depends on the answer only where some member must be kept.
 Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& written,
                       bool may_stop) const {
-  Walk walk;
   may_stop = may_stop && n_joins_ == 0;
+  Walk found = walk_through(node, destroyed, written, may_stop, may_stop);
+  const auto is_kept = [](const VarInfo* m) { return must_keep(*m) != InconsistencyKind::none; };
+  if (!may_stop || std::none_of(found.members.begin(), found.members.end(), is_kept)) return found;
+  return walk_through(node, destroyed, written, may_stop, false);
+}
+
+Walk GraphState::walk_through(const NodeInfo& node, VarInfo& destroyed, const Region& written,
+                              bool may_stop, bool trusts_choices) const {
+  Walk walk;
   walk.tops = tops_of(destroyed, written, may_stop);
   PointerSet<VarInfo> members;
   After after(node);
@@ -184,9 +195,11 @@ Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& wr
     const auto visit = [&](VarInfo& v, Region map) {
       if (v.owner == &node && v.index >= 0) return;
       if (!meets_any(top.written, map, top.var->type()) || !ways.add(v, map)) return;
-      int n_parents = 0;
-      if (n_joins_ > 0) for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
-      if (n_parents > 1 && after.holds(v)) return;
+      if (!trusts_choices) {
+        int n_parents = 0;
+        for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
+        if (n_parents > 1 && after.holds(v)) return;
+      }
       const bool is_first = members.insert(&v);
       if (is_first) walk.members.push_back(&v);
       walk.visits.push_back({&v, {nullptr, t, map, true, is_first}});

@@ -333,6 +333,8 @@ class GraphState {
   void read_declarations(NodeInfo& node);
   void count_joins(NodeInfo& node);
   void add_joins(int n);
+  Walk walk_through(const NodeInfo& node, VarInfo& destroyed, const Region& written, bool may_stop,
+                    bool trusts_choices) const;
   void queue_those_at(NodeInfo& node, const UseSlot& slot);
   static bool is_join(const Record& record, const std::vector<VarInfo*>& members);
   void queue(Record& record);

@@ -266,24 +266,27 @@ void GraphState::read_declarations(NodeInfo& node) {
 }
 
 // Outputs with several alias parents, and several outputs in the memory of one overwritten
-// variable: beside these a walk must not stop at an earlier writer.
+// variable: beside these a walk must not stop at an earlier writer. A choice between views does no
+// harm, since its node reads them: what it shows is overwritten after it, or it is a fault.
 void GraphState::count_joins(NodeInfo& node) {
   const auto parent = [&](const AliasEdge& e) -> const VarInfo* {
     const auto i = static_cast<std::size_t>(e.in);
     return e.is_hidden ? &node.hidden[i] : node.slots[i].var;
   };
   // Counts pairs of edges of one output, and pairs of edges of one parent with at least one write.
-  std::map<int, int> of_output;
+  std::map<int, std::pair<int, bool>> of_output;  // all, whether one is of no choice
   std::map<const VarInfo*, std::pair<int, int>> of_parent;  // all, those that only read
   for (const AliasEdge& e : node.edges) {
-    ++of_output[e.out];
+    auto& [count, is_other] = of_output[e.out];
+    ++count;
+    is_other |= e.is_hidden || e.is_write || !node.slots[static_cast<std::size_t>(e.in)].reads;
     auto& [all, views] = of_parent[parent(e)];
     ++all;
     if (!e.is_write) ++views;
   }
   const auto pairs = [](int k) { return k * (k - 1) / 2; };
   int n = 0;
-  for (const auto& [out, count] : of_output) n += pairs(count);
+  for (const auto& [out, counts] : of_output) n += counts.second ? pairs(counts.first) : 0;
   for (const auto& [var, counts] : of_parent) n += pairs(counts.first) - pairs(counts.second);
   const int more = n - node.n_joins;
   node.n_joins = n;

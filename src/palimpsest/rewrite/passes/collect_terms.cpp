@@ -13,6 +13,8 @@ namespace {
 // be very deep.
 constexpr std::size_t kMostTerms = 64;
 constexpr int kDeepest = 64;
+// Of an expression that stands twice in another one, which stands twice in a third, and so on.
+constexpr int kMostLeaves = 4096;
 
 struct Term {
   double times;  // a multiple in sums
@@ -66,6 +68,7 @@ void add_terms(const FunctionGraph& graph, const Apply& node, double sign, SumOf
     const Variable& v = node.input(i);
     const double s = i == 1 && is_plain(node, ScalarOp::sub) ? -sign : sign;
     const Apply inner = v.owner();
+    if (sum.n_leaves > kMostLeaves || sum.terms.size() > kMostTerms) return;
     if (depth < kDeepest && is_sum_of_two(inner) && is_inner(graph, v, node)) {
       add_terms(graph, inner, s, sum, depth + 1);
       continue;
@@ -112,6 +115,7 @@ Replacements collect_sum(const FunctionGraph& graph, const Apply& node) {
       sum.n_numbers > 1 || sum.terms.size() + static_cast<std::size_t>(sum.n_numbers) <
                                static_cast<std::size_t>(sum.n_leaves);
   if (!is_shorter || sum.terms.empty() || sum.terms.size() > kMostTerms) return {};
+  if (sum.n_leaves > kMostLeaves) return {};
   for (const Term& term : sum.terms) {
     if (term.times == 0 || !is_as_wide(term.value, whole)) return {};
   }
@@ -142,6 +146,7 @@ void add_factors(const FunctionGraph& graph, const Apply& node, bool divides, Pr
     const Variable& v = node.input(i);
     const bool below = divides != (i == 1 && is_plain(node, ScalarOp::div));
     const Apply inner = v.owner();
+    if (product.factors.size() > kMostTerms || product.n_numbers > kMostLeaves) return;
     if (depth < kDeepest && is_product(inner) && is_inner(graph, v, node)) {
       add_factors(graph, inner, below, product, depth + 1);
     } else if (const double number = number_or_nan(v); is_ordinary(number, v.dtype())) {
@@ -160,6 +165,7 @@ Replacements collect_product(const FunctionGraph& graph, const Apply& node) {
   Product product;
   add_factors(graph, node, false, product);
   if (product.n_numbers < 2 || !is_ordinary(product.number, whole.dtype())) return {};
+  if (product.n_numbers > kMostLeaves) return {};
   if (product.factors.empty() || product.factors.size() > kMostTerms || product.factors[0].second) {
     return {};
   }
