@@ -274,7 +274,7 @@ void GraphState::count_joins(NodeInfo& node) {
     return e.is_hidden ? &node.hidden[i] : node.slots[i].var;
   };
   // Counts pairs of edges of one output, and pairs of edges of one parent with at least one write.
-  std::map<int, std::pair<int, bool>> of_output;  // all, whether one is of no choice
+  std::map<int, std::pair<int, bool>> of_output;            // all, whether one is of no choice
   std::map<const VarInfo*, std::pair<int, int>> of_parent;  // all, those that only read
   for (const AliasEdge& e : node.edges) {
     auto& [count, is_other] = of_output[e.out];

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "palimpsest/ops/control/control_op.hpp"
+#include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
 namespace {
@@ -35,25 +36,43 @@ int Branches::find(const Apply& node, bool when) const {
   return it == by_node_.end() ? -1 : it->second[when ? 1 : 0];
 }
 
+// The branch of this depth around a branch, or itself.
+int Branches::at_depth(int branch, int depth) const {
+  while (this->depth(branch) > depth) {
+    const Branch& at = (*this)[branch];
+    branch = this->depth(at.jump) >= depth ? at.jump : at.parent;
+  }
+  return branch;
+}
+
 bool Branches::is_within(int inner, int outer) const {
-  while (inner != outer && inner >= 0) inner = (*this)[inner].parent;
-  return inner == outer;
+  return at_depth(inner, depth(outer)) == outer;
 }
 
 int Branches::around(int a, int b) const {
-  while (!is_within(b, a)) a = (*this)[a].parent;
+  a = at_depth(a, depth(b));
+  b = at_depth(b, depth(a));
+  while (a != b) {
+    const Branch &of_a = (*this)[a], &of_b = (*this)[b];  // of one depth, so are the jumps
+    const bool jumps = of_a.jump != of_b.jump;
+    a = jumps ? of_a.jump : of_a.parent;
+    b = jumps ? of_b.jump : of_b.parent;
+  }
   return a;
 }
 
 // The branch of a node that both branches need: it lies under all conditions that both have.
 int Branches::common(int a, int b) {
   const int outer = around(a, b);
+  std::map<std::pair<const VariableNode*, bool>, int> of_b;
+  for (int k = b; k != outer; k = (*this)[k].parent) {
+    ++of_b[{(*this)[k].condition.node(), (*this)[k].when}];
+  }
   std::vector<Branch> shared;  // innermost first
-  for (int i = a; i != outer; i = (*this)[i].parent) {
-    for (int k = b; k != outer; k = (*this)[k].parent) {
-      const Branch &of_a = (*this)[i], &of_b = (*this)[k];
-      if (of_a.condition == of_b.condition && of_a.when == of_b.when) shared.push_back(of_a);
-    }
+  for (int i = a; i != outer && !of_b.empty(); i = (*this)[i].parent) {
+    const Branch& branch = (*this)[i];
+    const auto it = of_b.find({branch.condition.node(), branch.when});
+    if (it != of_b.end()) shared.insert(shared.end(), at(it->second), branch);
   }
   int result = outer;
   for (auto branch = shared.rbegin(); branch != shared.rend(); ++branch) {
@@ -63,9 +82,15 @@ int Branches::common(int a, int b) {
 }
 
 int Branches::add(const Variable& condition, bool when, int parent) {
-  const auto next = static_cast<int>(list_.size());
-  const auto [it, is_new] = by_condition_.try_emplace({parent, condition.node(), when}, next);
-  if (is_new) list_.push_back({condition, when, parent});
+  const auto number = static_cast<int>(list_.size());
+  const auto [it, is_new] = by_condition_.try_emplace({parent, condition.node(), when}, number);
+  if (!is_new) return it->second;
+  Branch branch{condition, when, parent, depth(parent) + 1, parent};
+  // Jumps of two equal lengths in a row make one of both.
+  const int jump = parent < 0 ? -1 : (*this)[parent].jump;
+  const int next = jump < 0 ? -1 : (*this)[jump].jump;
+  if (jump >= 0 && depth(parent) - depth(jump) == depth(jump) - depth(next)) branch.jump = next;
+  list_.push_back(std::move(branch));
   return it->second;
 }
 
@@ -96,37 +121,63 @@ void Branches::assign(const FunctionGraph& graph, const Apply& node) {
 // Moving a node that overwrites nothing forward keeps the constraints of memory, as long as the
 // nodes that it reads from move with it.
 void Branches::hoist_conditions(std::vector<Apply>& order) const {
+  std::unordered_map<const ApplyNode*, std::size_t> places;
+  std::vector<std::size_t> firsts;  // place of the first node of each branch
+  const auto number = [&] {
+    firsts.assign(list_.size(), order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      places[order[i].node()] = i;
+      if (const int b = of(order[i]); b >= 0) firsts[at(b)] = std::min(firsts[at(b)], i);
+    }
+    for (std::size_t b = list_.size(); b-- > 0;) {  // inner ones have the higher numbers
+      const int parent = list_[b].parent;
+      if (parent >= 0) firsts[at(parent)] = std::min(firsts[at(parent)], firsts[b]);
+    }
+  };
+  number();
   for (std::size_t b = 0; b < list_.size(); ++b) {
-    const Branch& branch = list_[b];
-    const auto belongs = [&](const Apply& node) {
-      return is_within(of(node), static_cast<int>(b));
-    };
-    const auto first = std::find_if(order.begin(), order.end(), belongs);
-    const Variable& condition = branch.condition;
+    // What the condition needs of the nodes from the first one of the branch on. The inputs of
+    // earlier ones are earlier too.
+    std::vector<Apply> open{list_[b].condition.owner()};
     Nodes needed;
-    for (const Apply& node : applications_of({&condition, 1})) needed.insert(node.node());
-    const auto is_needed = [&](const Apply& node) { return needed.contains(node.node()); };
-    const bool can_move = std::none_of(first, order.end(), [&](const Apply& node) {
-      return is_needed(node) && (!overwritten_inputs(node).empty() || belongs(node));
-    });
-    if (can_move) std::stable_partition(first, order.end(), is_needed);
+    bool can_move = true;
+    while (!open.empty()) {
+      const Apply node = open.back();
+      open.pop_back();
+      const auto place = node.defined() ? places.find(node.node()) : places.end();
+      if (place == places.end() || place->second < firsts[b]) continue;
+      if (!needed.insert(node.node()).second) continue;
+      can_move &= overwritten_inputs(node).empty() && !is_within(of(node), static_cast<int>(b));
+      for (const Variable& v : node.inputs()) open.push_back(v.owner());
+    }
+    if (needed.empty() || !can_move) continue;
+    std::stable_partition(order.begin() + static_cast<std::ptrdiff_t>(firsts[b]), order.end(),
+                          [&](const Apply& node) { return needed.contains(node.node()); });
+    number();
   }
 }
 
 // Takes a node out of branches whose condition is known only after it: it runs whenever the
 // surrounding branch does.
 void Branches::drop_late_conditions(const std::vector<Apply>& order) {
-  Nodes done;
-  const auto is_known = [&](const Variable& v) {
-    return !v.owner().defined() || done.contains(v.owner().node());
+  std::unordered_map<const ApplyNode*, std::size_t> places;
+  for (std::size_t i = 0; i < order.size(); ++i) places[order[i].node()] = i + 1;
+  const auto known_from = [&](const Variable& v) {
+    if (!v.owner().defined()) return std::size_t{0};
+    const auto it = places.find(v.owner().node());
+    return it == places.end() ? order.size() + 1 : it->second;
   };
-  for (const Apply& node : order) {
-    int branch = of(node), kept = branch;
-    for (; branch >= 0; branch = (*this)[branch].parent) {
-      if (!is_known((*this)[branch].condition)) kept = (*this)[branch].parent;
+  std::vector<std::size_t> own, all;  // from where on the condition is known; those around it too
+  for (const Branch& branch : list_) {
+    own.push_back(known_from(branch.condition));
+    all.push_back(branch.parent < 0 ? own.back() : std::max(own.back(), all[at(branch.parent)]));
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    int branch = of(order[i]), kept = branch;
+    for (; branch >= 0 && all[at(branch)] > i; branch = (*this)[branch].parent) {
+      if (own[at(branch)] > i) kept = (*this)[branch].parent;
     }
-    if (of(node) >= 0) of_[node.node()] = kept;
-    done.insert(node.node());
+    if (of(order[i]) >= 0) of_[order[i].node()] = kept;
   }
 }
 

@@ -17,6 +17,8 @@ struct Branch {
   Variable condition;
   bool when = true;
   int parent = -1;  // the branch that it lies in; -1: none
+  int depth = 0;    // number of branches around it
+  int jump = -1;    // one of these, chosen so that any is found in O(log depth) steps
 };
 
 /// Steps that only one branch of an ifelse needs. A node belongs to a branch if every use of its
@@ -36,14 +38,17 @@ class Branches {
   /// The branch of this ifelse; -1 if it has no steps.
   int find(const Apply& node, bool when) const;
   /// True if `inner` is the branch `outer` or lies within it. Everything is within -1.
+  /// Cost  O(log depth)
   bool is_within(int inner, int outer) const;
-  /// The innermost branch that both are within.
+  /// The innermost branch that both are within. Cost  O(log depth)
   int around(int a, int b) const;
 
  private:
   int add(const Variable& condition, bool when, int parent);
   int add(const Apply& node, bool when);
   int common(int a, int b);
+  int depth(int branch) const { return branch < 0 ? -1 : (*this)[branch].depth; }
+  int at_depth(int branch, int depth) const;
   void assign(const FunctionGraph& graph, const Apply& node);
   void hoist_conditions(std::vector<Apply>& order) const;
   void drop_late_conditions(const std::vector<Apply>& order);

@@ -303,14 +303,19 @@ class Planner {
 
   // -- branches --------------------------------------------------------------------------------
 
+  // Guards of outer branches come before those of inner ones.
   int guard_of(int branch) {
-    if (branch < 0) return -1;
-    const auto it = guards_.find(branch);
-    if (it != guards_.end()) return it->second;
-    const int parent = guard_of(branches_[branch].parent);
-    const int condition = slot_of(branches_[branch].condition);
-    plan_.guards.push_back({condition, branches_[branch].when, parent});
-    return guards_[branch] = static_cast<int>(plan_.guards.size()) - 1;
+    std::vector<int> missing;  // innermost first
+    for (; branch >= 0 && !guards_.contains(branch); branch = branches_[branch].parent) {
+      missing.push_back(branch);
+    }
+    int guard = branch < 0 ? -1 : guards_.at(branch);
+    for (auto b = missing.rbegin(); b != missing.rend(); ++b) {
+      const int condition = slot_of(branches_[*b].condition);
+      plan_.guards.push_back({condition, branches_[*b].when, guard});
+      guard = guards_[*b] = static_cast<int>(plan_.guards.size()) - 1;
+    }
+    return guard;
   }
 
   void note_writer(int buffer, const Apply& node) {

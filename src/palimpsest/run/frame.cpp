@@ -268,8 +268,15 @@ void Frame::find_file_bytes() {
 
 // The condition of a guard whose parent does not hold was never computed.
 bool Frame::holds(int guard) const {
-  const Guard& g = guards_[at(guard)];
-  return (g.parent < 0 || holds(g.parent)) && *g.condition == g.when;
+  constexpr std::size_t kUsualDepth = 16;
+  SmallVector<int, kUsualDepth> around;
+  for (; guard >= 0; guard = guards_[at(guard)].parent) around.push_back(guard);
+  while (!around.empty()) {
+    const Guard& g = guards_[at(around.back())];
+    if (*g.condition != g.when) return false;
+    around.pop_back();
+  }
+  return true;
 }
 
 void Frame::Step::run() const {
