@@ -172,13 +172,15 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
 
 // Finding out whether the value of a choice exists only after the node takes a look at all above it.
 // If it does, and is a member by the other way, the choice reads what the node overwrites after it:
-// a fault in any case, whose kind depends on the answer only where some member must be kept.
+// a constraint is set aside. So the look is taken then only, and for the kind of a fault.
 Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& written,
                       bool may_stop) const {
   may_stop = may_stop && n_joins_ == 0;
   Walk found = walk_through(node, destroyed, written, may_stop, may_stop);
   const auto is_kept = [](const VarInfo* m) { return must_keep(*m) != InconsistencyKind::none; };
-  if (!may_stop || std::none_of(found.members.begin(), found.members.end(), is_kept)) return found;
+  if (!found.trusts_choices || std::none_of(found.members.begin(), found.members.end(), is_kept)) {
+    return found;
+  }
   return walk_through(node, destroyed, written, may_stop, false);
 }
 
@@ -195,11 +197,10 @@ Walk GraphState::walk_through(const NodeInfo& node, VarInfo& destroyed, const Re
     const auto visit = [&](VarInfo& v, Region map) {
       if (v.owner == &node && v.index >= 0) return;
       if (!meets_any(top.written, map, top.var->type()) || !ways.add(v, map)) return;
-      if (!trusts_choices) {
-        int n_parents = 0;
-        for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
-        if (n_parents > 1 && after.holds(v)) return;
-      }
+      int n_parents = 0;
+      for_each_parent(v, [&](VarInfo&, const AliasEdge&) { ++n_parents; });
+      if (n_parents > 1) walk.trusts_choices |= trusts_choices;
+      if (n_parents > 1 && !trusts_choices && after.holds(v)) return;
       const bool is_first = members.insert(&v);
       if (is_first) walk.members.push_back(&v);
       walk.visits.push_back({&v, {nullptr, t, map, true, is_first}});
@@ -321,6 +322,22 @@ void GraphState::compute(Record& record) {
   Walk found = walk(node, destroyed, record.written, may_stop);
   const bool was_join = record.is_join;
   record.is_join = is_join(record, found.members);
+  take(record, std::move(found));
+  if (record.trusts_choices && has_set_aside(node)) {
+    clear(record);
+    take(record, walk_through(node, destroyed, record.written, may_stop && n_joins_ == 0, false));
+  }
+  if (record.is_join != was_join) add_joins(record.is_join ? 1 : -1);
+}
+
+bool GraphState::has_set_aside(const NodeInfo& node) const {
+  return !aside_.empty() && std::any_of(node.before.begin(), node.before.end(),
+                                        [](const auto& item) { return item.second.is_aside; });
+}
+
+void GraphState::take(Record& record, Walk found) {
+  NodeInfo& node = *record.node;
+  record.trusts_choices = found.trusts_choices;
   record.tops = std::move(found.tops);
   PointerSet<VarInfo> seen;
   for (auto& [v, entry] : found.visits) {
@@ -347,7 +364,6 @@ void GraphState::compute(Record& record) {
   record.is_last = std::any_of(record.tops.begin(), record.tops.end(),
                                [](const Top& top) { return top.var->is_last; });
   if (record.is_last) add_support(*barrier_, node, 1);
-  if (record.is_join != was_join) add_joins(record.is_join ? 1 : -1);
 }
 
 void GraphState::support(Record& record, NodeInfo& reader, int count) {
@@ -376,6 +392,7 @@ void GraphState::add_support(NodeInfo& before, NodeInfo& after, int count) {
 void GraphState::try_insert(NodeInfo& before, NodeInfo& after) {
   if (!order_.make_before(before, after)) {
     aside_.emplace(&before, &after);
+    doubtful_.insert(&after);
     return;
   }
   aside_.erase({&before, &after});
@@ -387,6 +404,7 @@ void GraphState::set_aside(NodeInfo& before, NodeInfo& after) {
   after.before.find(&before)->is_aside = true;
   before.after.erase(&after);
   aside_.emplace(&before, &after);
+  doubtful_.insert(&after);
 }
 
 std::vector<std::pair<NodeInfo*, NodeInfo*>> GraphState::constraints() const {
@@ -473,11 +491,22 @@ void GraphState::refresh() {
   }
   for (NodeInfo* node : uncounted_) count_joins(*node);
   uncounted_.clear();
-  while (!queue_.empty()) {
-    Record* const record = queue_.back();
-    queue_.pop_back();
-    record->is_queued = false;
-    compute(*record);
+  const auto compute_queued = [&] {
+    while (!queue_.empty()) {
+      Record* const record = queue_.back();
+      queue_.pop_back();
+      record->is_queued = false;
+      compute(*record);
+    }
+  };
+  compute_queued();
+  while (!doubtful_.empty()) {
+    NodeInfo* const node = *(doubtful_.end() - 1);
+    doubtful_.erase(node);
+    for (Record& record : node->records) {
+      if (record.trusts_choices && has_set_aside(*node)) queue(record);
+    }
+    compute_queued();
   }
   if (!edge_gone_ || aside_.empty()) {
     edge_gone_ = false;

@@ -114,8 +114,9 @@ struct Record {
   int input = 0;
   Region written = Region::whole();
   bool is_queued = false;
-  bool is_last = false;  // its node comes after every node that can fail
-  bool is_join = false;  // outputs of its node lie in overlapping inputs
+  bool is_last = false;         // its node comes after every node that can fail
+  bool is_join = false;         // outputs of its node lie in overlapping inputs
+  bool trusts_choices = false;  // as its walk
   std::vector<Top> tops;
   std::vector<VarInfo*> seen;
   std::vector<VarInfo*> members;
@@ -214,6 +215,9 @@ struct Walk {
   std::vector<std::pair<VarInfo*, Entry>> visits;
   std::vector<VarInfo*> members;
   std::vector<Run*> runs;
+  /// Members may be values of choices that exist only after the node. There are none as long as no
+  /// constraint of the node is set aside.
+  bool trusts_choices = false;
 };
 
 /// The list of nodes in an order that obeys data edges and constraints. Labels compare as their
@@ -341,6 +345,8 @@ class GraphState {
   void queue_all_at(VarInfo& v, bool members_only);
   void clear(Record& record);
   void compute(Record& record);
+  void take(Record& record, Walk found);
+  bool has_set_aside(const NodeInfo& node) const;
   void extend_run(const VarInfo& destroyed);
   void end_run(VarInfo& v);
   void end_all_runs();
@@ -369,6 +375,7 @@ class GraphState {
   bool makes_runs_ = true;
   PointerSet<NodeInfo> stale_;      // declarations may depend on an input's type
   PointerSet<NodeInfo> uncounted_;  // their joins are to be counted
+  PointerSet<NodeInfo> doubtful_;   // a constraint of theirs was set aside
   int n_joins_ = 0;
   bool edge_gone_ = false;
 };

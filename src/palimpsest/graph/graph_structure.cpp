@@ -328,6 +328,7 @@ void GraphState::undeclare(NodeInfo& node) {
   node.is_declared = false;
   node.hidden.clear();
   uncounted_.erase(&node);
+  doubtful_.erase(&node);
   add_joins(-std::exchange(node.n_joins, 0));
 }
 

@@ -196,19 +196,44 @@ Dims NamedLinop::dims() const {
   for (const char* const hidden : kHiddenDims) {
     if (shape().contains(hidden)) result = unite(result, shape().dims(hidden));
   }
+  if (linops().empty()) return result;
+  {
+    const std::lock_guard guard(node_->mutex);
+    if (node_->dims) return *node_->dims;
+  }
   for (const NamedLinop& child : linops()) result = unite(result, child.dims());
+  const std::lock_guard guard(node_->mutex);
+  node_->dims = result;
   return result;
 }
 
-std::optional<index_t> NamedLinop::size(const ND& d) const {
+namespace {
+
+std::optional<index_t> find_size(const NamedLinop& A, const ND& d) {
   // The size of an absorbed dimension in the operator's parts is not the size of the whole.
-  if (functions().size && !absorbed_dims(*this).contains(d)) {
-    if (const auto known = functions().size(*this, d)) return known;
+  if (A.functions().size && !absorbed_dims(A).contains(d)) {
+    if (const auto known = A.functions().size(A, d)) return known;
   }
-  if (!shape().contains("sizes")) return std::nullopt;
-  const DimMap& recorded = shape().map("sizes");
+  if (!A.shape().contains("sizes")) return std::nullopt;
+  const DimMap& recorded = A.shape().map("sizes");
   const auto found = recorded.find(d);
   return found == recorded.end() ? std::nullopt : std::optional<index_t>(found->second);
+}
+
+}  // namespace
+
+// Parameters have fixed shapes. A tree may be very deep, so containers keep what they have found.
+std::optional<index_t> NamedLinop::size(const ND& d) const {
+  if (data().children.empty()) return find_size(*this, d);
+  {
+    const std::lock_guard guard(node_->mutex);
+    const auto found = node_->sizes.find(d);
+    if (found != node_->sizes.end()) return found->second;
+  }
+  const std::optional<index_t> n = find_size(*this, d);
+  const std::lock_guard guard(node_->mutex);
+  node_->sizes.emplace(d, n);
+  return n;
 }
 
 const Parameter& NamedLinop::param(std::string_view name) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,9 @@ struct LinopNode {
   mutable std::weak_ptr<const LinopNode> adjoint_of;
   mutable std::shared_ptr<const LinopNode> normal;
   mutable std::vector<Compiled> compiled;  // the most recently used last
+  // Of containers: all dimensions, and the sizes that were asked for.
+  mutable std::optional<Dims> dims;
+  mutable std::map<ND, std::optional<index_t>> sizes;
   // Compiled programs of solvers, which hold no operator. The most recently used last.
   mutable std::vector<std::shared_ptr<void>> solves;
 };

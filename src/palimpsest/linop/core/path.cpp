@@ -16,11 +16,15 @@ PathScope::PathScope(const NamedLinop& container, std::size_t index)
 PathScope::~PathScope() { innermost = outer_; }
 
 std::string path_of(const NamedLinop& A) {
-  std::string text = A.name();
+  std::vector<const PathScope*> steps;
   for (const PathScope* step = innermost; step != nullptr; step = step->outer_) {
-    text = step->container_.name() + "[" + std::to_string(step->index_) + "]/" + text;
+    steps.push_back(step);
   }
-  return text;
+  std::string text;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    text += (*step)->container_.name() + "[" + std::to_string((*step)->index_) + "]/";
+  }
+  return text + A.name();
 }
 
 std::string who(const NamedLinop& A) { return "[" + path_of(A) + "] "; }
