@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "palimpsest/compile/resolve.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
@@ -9,17 +11,17 @@
 namespace palimpsest {
 namespace {
 
-bool is_among(std::span<const Variable> list, const Variable& v) {
-  return std::find(list.begin(), list.end(), v) != list.end();
-}
-
-// True if `expression` needs `v`.
-bool depends_on(const Variable& expression, const Variable& v) {
-  if (expression == v) return true;
+// Calls f with the expression and all that it needs, each once.
+template <class F>
+void for_each_needed(const Variable& expression, F&& f) {
+  std::unordered_set<Variable> seen;
+  const auto visit = [&](const Variable& v) {
+    if (seen.insert(v).second) f(v);
+  };
+  visit(expression);
   for (const Apply& node : applications_of({&expression, 1})) {
-    if (is_among(node.inputs(), v)) return true;
+    for (const Variable& v : node.inputs()) visit(v);
   }
-  return false;
 }
 
 // The op on inputs of other types. An elementwise op holds the dtypes of its operands.
@@ -35,12 +37,14 @@ Apply applied_anew(const Op& op, std::span<const Variable> inputs) {
 
 Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, bool is_strict)
     : inputs_(std::move(inputs)), is_strict_(is_strict) {
+  const std::unordered_set<Variable> explicit_inputs(inputs_.begin(), inputs_.end());
+  std::unordered_map<Variable, std::size_t> places;  // in old_
   for (const auto& [old, with] : givens) {
     if (!old.defined()) throw ValueError("[function] givens: undefined variable");
-    if (is_among(inputs_, old)) {
+    if (explicit_inputs.contains(old)) {
       throw ValueError("[function] givens: " + old.str() + " is an explicit input");
     }
-    if (is_among(old_, old)) {
+    if (!places.try_emplace(old, old_.size()).second) {
       throw ValueError("[function] givens: " + old.str() + " is replaced twice");
     }
     if (!with.defined()) {
@@ -61,43 +65,59 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
     given_.push_back(replacement);
   }
   new_ = given_;
-  for (std::size_t i : order_of_dependence()) {
-    std::vector<Variable> from = inputs_, to = inputs_;
-    for (std::size_t j = 0; j < old_.size(); ++j) {
-      if (j == i) continue;  // a replacement of x may need x itself
-      from.push_back(old_[j]);
+  // The inputs and the other replaced variables that each replacement needs. One of x may need x
+  // itself.
+  std::vector<std::vector<Variable>> from(old_.size());
+  std::vector<std::vector<std::size_t>> needs(old_.size());
+  for (std::size_t i = 0; i < old_.size(); ++i) {
+    for_each_needed(given_[i], [&](const Variable& v) {
+      const auto place = places.find(v);
+      if (place != places.end() && place->second != i) needs[i].push_back(place->second);
+      if (explicit_inputs.contains(v)) from[i].push_back(v);
+    });
+  }
+  for (std::size_t i : order_of_dependence(needs)) {
+    std::vector<Variable> to = from[i];
+    for (std::size_t j : needs[i]) {
+      from[i].push_back(old_[j]);
       to.push_back(new_[j]);
     }
-    if (is_among(from, given_[i]) || old_.size() > 1) {
-      new_[i] = is_strict_ ? clone_graph({&given_[i], 1}, from, to)[0]
-                           : rebuild_graph({&given_[i], 1}, from, to)[0];
+    const bool is_needed = std::find(from[i].begin(), from[i].end(), given_[i]) != from[i].end();
+    if (is_needed || old_.size() > 1) {
+      new_[i] = is_strict_ ? clone_graph({&given_[i], 1}, from[i], to)[0]
+                           : rebuild_graph({&given_[i], 1}, from[i], to)[0];
     }
   }
 }
 
-// Each after those that it is computed from.
-std::vector<std::size_t> Substitution::order_of_dependence() const {
-  std::vector<std::size_t> order;
-  std::vector<bool> done(old_.size(), false);
-  while (order.size() < old_.size()) {
-    const std::size_t before = order.size();
-    for (std::size_t i = 0; i < old_.size(); ++i) {
-      bool ready = !done[i];
-      for (std::size_t j = 0; ready && j < old_.size(); ++j) {
-        ready = j == i || done[j] || !depends_on(given_[i], old_[j]);
-      }
-      if (!ready) continue;
-      done[i] = true;
-      order.push_back(i);
-    }
-    if (order.size() > before) continue;
-    std::string text;
-    for (std::size_t i = 0; i < old_.size(); ++i) {
-      if (!done[i]) text += (text.empty() ? "" : ", ") + old_[i].str();
-    }
-    throw ValueError("[function] givens form a cycle: each of " + text + " needs another one");
+// Each after those that it is computed from; otherwise as given.
+std::vector<std::size_t> Substitution::order_of_dependence(
+    const std::vector<std::vector<std::size_t>>& needs) const {
+  std::vector<std::vector<std::size_t>> needed_by(needs.size());
+  std::vector<std::size_t> n_waiting(needs.size());
+  std::set<std::size_t> ready, next;  // of this pass through the list, and of the next one
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    n_waiting[i] = needs[i].size();
+    if (needs[i].empty()) ready.insert(i);
+    for (std::size_t j : needs[i]) needed_by[j].push_back(i);
   }
-  return order;
+  std::vector<std::size_t> order;
+  for (; !ready.empty(); ready.swap(next)) {
+    while (!ready.empty()) {
+      const std::size_t i = *ready.begin();
+      ready.erase(ready.begin());
+      order.push_back(i);
+      for (std::size_t k : needed_by[i]) {
+        if (--n_waiting[k] == 0) (k > i ? ready : next).insert(k);
+      }
+    }
+  }
+  if (order.size() == needs.size()) return order;
+  std::string text;
+  for (std::size_t i = 0; i < old_.size(); ++i) {
+    if (n_waiting[i] > 0) text += (text.empty() ? "" : ", ") + old_[i].str();
+  }
+  throw ValueError("[function] givens form a cycle: each of " + text + " needs another one");
 }
 
 std::vector<Variable> Substitution::operator()(std::span<const Variable> outputs) const {

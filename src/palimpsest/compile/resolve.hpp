@@ -48,7 +48,8 @@ class Substitution {
   const std::vector<Variable>& replacements() const { return given_; }
 
  private:
-  std::vector<std::size_t> order_of_dependence() const;
+  std::vector<std::size_t> order_of_dependence(
+      const std::vector<std::vector<std::size_t>>& needs) const;
 
   std::vector<Variable> inputs_;  // where the graph is cut
   std::vector<Variable> old_, new_;

@@ -141,6 +141,7 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
   std::vector<Top> tops;
   WaysTo ways;
   std::vector<std::pair<VarInfo*, Region>> open;
+  const bool passes_parts = n_choices_ == 0;
   const auto visit = [&](VarInfo& v, Region region) {
     if (ways.add(v, region)) open.emplace_back(&v, std::move(region));
   };
@@ -150,12 +151,12 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
     open.pop_back();
     bool is_top = true, is_cut = false;
     for_each_parent(*v, [&](VarInfo& parent, const AliasEdge& e) {
-      if (may_stop && took_over(e, *v->owner, region)) {
+      if (may_stop && took_over(e, *v->owner, passes_parts ? region : Region::whole())) {
         is_cut = true;
         return;
       }
       is_top = false;
-      VarInfo& next = may_stop && parent.run ? *parent.run->values.front() : parent;
+      VarInfo& next = may_stop && passes_parts && parent.run ? *parent.run->values.front() : parent;
       visit(next, region.within(e.map, parent.type()));
     });
     if (!is_top && !is_cut) continue;
@@ -210,7 +211,7 @@ Walk GraphState::walk_through(const NodeInfo& node, VarInfo& destroyed, const Re
     while (!open.empty()) {
       const auto [v, map] = std::move(open.back());
       open.pop_back();
-      if (may_stop && v->run) {
+      if (may_stop && n_choices_ == 0 && v->run) {
         if (VarInfo& end = end_for(node, *v->run); &end != v) {
           walk.runs.push_back(v->run);
           visit(end, map);

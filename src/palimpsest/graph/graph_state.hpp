@@ -140,7 +140,7 @@ struct NodeInfo {
   std::vector<int> edges_by_input, edges_by_output;  // positions of them, while they are many
   std::vector<Record> records;  // one for each overwritten input, in their order; they do not move
   bool reads_all = true;        // elements of all inputs
-  int n_joins = 0;
+  int n_joins = 0, n_choices = 0;
   // The order list.
   std::uint64_t label = 0;
   NodeInfo *earlier = nullptr, *later = nullptr;
@@ -336,7 +336,7 @@ class GraphState {
   void keep_data_order(UseSlot& slot);
   void read_declarations(NodeInfo& node);
   void count_joins(NodeInfo& node);
-  void add_joins(int n);
+  void add_joins(int n, int n_choices = 0);
   Walk walk_through(const NodeInfo& node, VarInfo& destroyed, const Region& written, bool may_stop,
                     bool trusts_choices) const;
   void queue_those_at(NodeInfo& node, const UseSlot& slot);
@@ -376,7 +376,7 @@ class GraphState {
   PointerSet<NodeInfo> stale_;      // declarations may depend on an input's type
   PointerSet<NodeInfo> uncounted_;  // their joins are to be counted
   PointerSet<NodeInfo> doubtful_;   // a constraint of theirs was set aside
-  int n_joins_ = 0;
+  int n_joins_ = 0, n_choices_ = 0;
   bool edge_gone_ = false;
 };
 

@@ -266,8 +266,9 @@ void GraphState::read_declarations(NodeInfo& node) {
 }
 
 // Outputs with several alias parents, and several outputs in the memory of one overwritten
-// variable: beside these a walk must not stop at an earlier writer. A choice between views does no
-// harm, since its node reads them: what it shows is overwritten after it, or it is a fault.
+// variable: beside these a walk must not stop at an earlier writer. A choice between views does less
+// harm, since its node reads them: what it shows is overwritten after it, or it is a fault. Beside
+// one a walk stops at those who overwrote the whole of a variable.
 void GraphState::count_joins(NodeInfo& node) {
   const auto parent = [&](const AliasEdge& e) -> const VarInfo* {
     const auto i = static_cast<std::size_t>(e.in);
@@ -286,17 +287,21 @@ void GraphState::count_joins(NodeInfo& node) {
   }
   const auto pairs = [](int k) { return k * (k - 1) / 2; };
   int n = 0;
-  for (const auto& [out, counts] : of_output) n += counts.second ? pairs(counts.first) : 0;
+  int n_choices = 0;
+  for (const auto& [out, counts] : of_output) {
+    (counts.second ? n : n_choices) += pairs(counts.first);
+  }
   for (const auto& [var, counts] : of_parent) n += pairs(counts.first) - pairs(counts.second);
-  const int more = n - node.n_joins;
+  add_joins(n - node.n_joins, n_choices - node.n_choices);
   node.n_joins = n;
-  add_joins(more);
+  node.n_choices = n_choices;
 }
 
-void GraphState::add_joins(int n) {
-  const bool had = n_joins_ > 0;
+void GraphState::add_joins(int n, int n_choices) {
+  const bool had_joins = n_joins_ > 0, had_choices = n_choices_ > 0;
   n_joins_ += n;
-  if (had == (n_joins_ > 0)) return;
+  n_choices_ += n_choices;
+  if (had_joins == (n_joins_ > 0) && had_choices == (n_choices_ > 0)) return;
   for (Record* record : records_) queue(*record);
 }
 
@@ -329,7 +334,7 @@ void GraphState::undeclare(NodeInfo& node) {
   node.hidden.clear();
   uncounted_.erase(&node);
   doubtful_.erase(&node);
-  add_joins(-std::exchange(node.n_joins, 0));
+  add_joins(-std::exchange(node.n_joins, 0), -std::exchange(node.n_choices, 0));
 }
 
 }  // namespace palimpsest::graph_detail

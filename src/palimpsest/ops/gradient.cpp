@@ -55,11 +55,13 @@ bool uses(const Apply& node, std::size_t i) {
   return node.op().uses_elements(node, static_cast<int>(i));
 }
 
-// The graph between some variables and some outputs.
+// The graph between some variables and some outputs. Nothing behind the variables `ends` is looked
+// at.
 class Paths {
  public:
-  Paths(std::span<const Variable> outs, std::span<const Variable> wrt, const Nodes& blocked)
-      : order_(applications_of(outs)), below_(nodes_of(wrt)), above_(nodes_of(outs)) {
+  Paths(std::span<const Variable> outs, std::span<const Variable> wrt, const Nodes& blocked,
+        std::span<const Variable> ends = {})
+      : order_(applications_of(outs, ends)), below_(nodes_of(wrt)), above_(nodes_of(outs)) {
     for (const Apply& node : order_) {
       bool reached = false;
       for (std::size_t i = 0; i < node.input_count(); ++i) {
@@ -193,12 +195,11 @@ Variable missing_gradient(const Variable& v, Disconnected disconnected) {
   return disconnected == Disconnected::zero ? ops::zeros_like(v) : Variable();
 }
 
-}  // namespace
-
-std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const Variable> wrt,
-                               std::span<const Variable> cotangents) {
-  check_count(cotangents.size(), outs.size(), "pullback] number of cotangents");
-  const Paths paths(outs, wrt, {});
+// As pullback(); no variable of wrt is behind `ends`.
+std::vector<Variable> pulled_back(std::span<const Variable> outs, std::span<const Variable> wrt,
+                                  std::span<const Variable> cotangents,
+                                  std::span<const Variable> ends) {
+  const Paths paths(outs, wrt, {}, ends);
   ops::Cotangents sums;
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (!cotangents[i].defined()) continue;
@@ -211,6 +212,14 @@ std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const V
     result.push_back(sum.defined() ? sum : ops::zeros_like(v));
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<Variable> pullback(std::span<const Variable> outs, std::span<const Variable> wrt,
+                               std::span<const Variable> cotangents) {
+  check_count(cotangents.size(), outs.size(), "pullback] number of cotangents");
+  return pulled_back(outs, wrt, cotangents, {});
 }
 
 std::vector<Variable> grad(const Variable& cost, std::span<const Variable> wrt,
@@ -341,10 +350,11 @@ std::vector<Variable> by_transposition(const Apply& apply, std::span<const Varia
     outs.push_back(below[i]);
     above.push_back(tangents[i]);
   }
-  std::vector<Variable> result(cotangents.size());
+  std::vector<Variable> result(cotangents.size()), ends = apply.outputs();
+  ends.insert(ends.end(), apply.inputs().begin(), apply.inputs().end());
   for (std::size_t k = 0; k < result.size(); ++k) {
     if (!cotangents[k].defined() || outs.empty()) continue;
-    result[k] = pullback(outs, {&cotangents[k], 1}, above)[0];
+    result[k] = pulled_back(outs, {&cotangents[k], 1}, above, ends)[0];
   }
   return result;
 }
