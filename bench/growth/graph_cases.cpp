@@ -97,6 +97,16 @@ void add_graphs(std::vector<GrowthCase>& cases) {
                            [](auto& x, int n) { return ops::stack(rolls_of(x, n), 1); }));
   cases.push_back(compiled("sets of rows", [](auto& x, int n) { return sets_in(x, n, false); }));
   cases.push_back(compiled("sets of columns", [](auto& x, int n) { return sets_in(x, n, true); }));
+  cases.push_back(compiled("chain of choices", [](auto& x, int n) {
+    const Variable sum = ops::sum(x);
+    Variable v = x;
+    for (int i = 0; i < n; ++i) v = ops::ifelse(sum > static_cast<double>(i), v * 2.0, v + 1.0);
+    return v;
+  }));
+  cases.push_back(compiled("tangents of a chain", [](auto& x, int n) {
+    const Variable v = chain_of(ops::tanh(x), n, false);
+    return pushforward({&v, 1}, {&x, 1}, {&x, 1})[0];
+  }));
   cases.push_back({"parts of a lent array", [](int n) -> Work {
                      const Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
                      std::vector<Variable> parts;
@@ -168,6 +178,17 @@ void add_signatures(std::vector<GrowthCase>& cases) {
                        Tensor result;
                        function(ins, sum).call(values, std::span(&result, 1));
                      };
+                   }});
+  cases.push_back({"givens", [](int n) -> Work {
+                     const Variable x = vector_input();
+                     Variable sum = x;
+                     Givens givens;
+                     for (int i = 0; i < n; ++i) {
+                       const Variable y = vector_input("y");
+                       givens.emplace_back(y, x * static_cast<double>(i));
+                       sum = sum + y;
+                     }
+                     return [=] { function({x}, sum, {.givens = givens})(kEight); };
                    }});
   cases.push_back({"outputs", [](int n) -> Work {
                      const Variable x = vector_input();

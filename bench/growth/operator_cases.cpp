@@ -51,6 +51,11 @@ GrowthCase first(std::string name, Make make, Extents (*input)(int n) = image_ex
           }};
 }
 
+NamedLinop nested_sum(int n) {
+  NamedLinop A = diagonal(0);
+  for (int i = 1; i < n; ++i) A = A + diagonal(i);
+  return A;
+}
 NamedLinop block_diagonal(int n) {
   const ND c("c");
   std::vector<NamedLinop> blocks;
@@ -71,6 +76,7 @@ std::vector<GrowthCase> operator_cases() {
   const auto add = [](int n) { return Add(diagonals(n)); };
   std::vector<GrowthCase> cases{
       first("Add of Diagonals", add),
+      first("nested Adds of two", nested_sum),
       first("Add of Chain(Diagonal, FFT)", [](int n) { return Add(weighted_transforms(n)); }),
       first("Add of Chain(Diagonal, FFT), normal",
             [](int n) { return Add(weighted_transforms(n)).N(); }),
@@ -92,6 +98,8 @@ std::vector<GrowthCase> operator_cases() {
             return create_batched_linop(Diagonal(w, "c y x"), BatchSpec{{{ND("c"), 2}}});
           },
           blocks_extents)};
+  constexpr int kMostNested = 1000;  // it is applied by recursion
+  cases[1].most_parts = kMostNested;
   cases.push_back(
       {"Add of Diagonals: adjoint", [=](int n) -> Work { return [=] { add(n).H()(kImage); }; }});
   cases.push_back({"Add of Diagonals: later", [=](int n) -> Work {

@@ -117,6 +117,60 @@ TEST_F(GrowthTest, LoopsWithManyStates) {
   });
 }
 
+TEST_F(GrowthTest, ChoicesOneAfterTheOther) {
+  expect_linear([](int n) {
+    const Variable x = make_input({DType::float64, {8}, {}}, "x");
+    const Variable sum = ops::sum(x);
+    Variable v = x;
+    for (int i = 0; i < n; ++i) v = ops::ifelse(sum > static_cast<double>(i), v * 2.0, v + 1.0);
+    function({x}, v)(Tensor::arange(8, DType::float64));
+  });
+}
+
+// A term that stands twice in another one, that twice in a third one, and so on: 2^n ways.
+TEST_F(GrowthTest, TermsThatStandTwice) {
+  const auto doubled = [](int n, auto twice) {
+    const Variable x = make_input({DType::float64, {}, {}}, "x");
+    Variable v = x;
+    for (int i = 0; i < n; ++i) v = twice(v);
+    return function({x}, v)(Tensor::scalar<double>(1)).item<double>();
+  };
+  EXPECT_EQ(doubled(100, [](const Variable& v) { return v * v; }), 1.0);
+  EXPECT_EQ(doubled(100, [](const Variable& v) { return v + v; }), 0x1p100);
+}
+
+TEST_F(GrowthTest, GivensAndTangents) {
+  expect_linear([](int n) {
+    const Variable x = make_input({DType::float64, {8}, {}}, "x");
+    Variable sum = x, last = x;
+    Givens givens;
+    for (int i = 0; i < n; ++i) {
+      const Variable y = make_input({DType::float64, {8}, {}}, "y");
+      givens.emplace_back(y, ops::roll(last, 1, 0));
+      last = y;
+      sum = sum + y;
+    }
+    function({x}, sum, {.givens = givens});
+  });
+  expect_linear([](int n) {
+    const Variable x = make_input({DType::float64, {8}, {}}, "x");
+    Variable v = x;
+    for (int i = 0; i < n; ++i) v = ops::sin(v);
+    pushforward({&v, 1}, {&x, 1}, {&x, 1});
+  });
+}
+
+// Operators in one another, each of two.
+TEST_F(GrowthTest, NestedSums) {
+  expect_linear([](int n) {
+    std::vector<NamedLinop> terms = diagonals(n);
+    NamedLinop A = terms[0];
+    for (const NamedLinop& term : terms) A = A + term;
+    EXPECT_EQ(A.size(ND("x")), 4);
+    EXPECT_EQ(A.dims().size(), 2U);
+  });
+}
+
 TEST_F(GrowthTest, LoopsThatUpdateManySharedVariables) {
   expect_linear([](int n) {
     std::vector<SharedVariable> list;

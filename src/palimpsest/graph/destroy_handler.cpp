@@ -171,9 +171,9 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
   return tops;
 }
 
-// Finding out whether the value of a choice exists only after the node takes a look at all above it.
-// If it does, and is a member by the other way, the choice reads what the node overwrites after it:
-// a constraint is set aside. So the look is taken then only, and for the kind of a fault.
+// Finding out whether the value of a choice exists only after the node takes a look at all above
+// it. If it does, and is a member by the other way, the choice reads what the node overwrites after
+// it: a constraint is set aside. So the look is taken then only, and for the kind of a fault.
 Walk GraphState::walk(const NodeInfo& node, VarInfo& destroyed, const Region& written,
                       bool may_stop) const {
   may_stop = may_stop && n_joins_ == 0;

@@ -266,9 +266,9 @@ void GraphState::read_declarations(NodeInfo& node) {
 }
 
 // Outputs with several alias parents, and several outputs in the memory of one overwritten
-// variable: beside these a walk must not stop at an earlier writer. A choice between views does less
-// harm, since its node reads them: what it shows is overwritten after it, or it is a fault. Beside
-// one a walk stops at those who overwrote the whole of a variable.
+// variable: beside these a walk must not stop at an earlier writer. A choice between views does
+// less harm, since its node reads them: what it shows is overwritten after it, or it is a fault.
+// Beside one a walk stops at those who overwrote the whole of a variable.
 void GraphState::count_joins(NodeInfo& node) {
   const auto parent = [&](const AliasEdge& e) -> const VarInfo* {
     const auto i = static_cast<std::size_t>(e.in);

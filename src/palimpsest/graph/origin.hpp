@@ -15,11 +15,20 @@ struct LaneLimit {
   std::shared_ptr<const LaneLimit> outer;  ///< of the group that this one is part of
 };
 
+/// The last steps of a way, behind those of `outer`. Ways of one tree of operators share their
+/// beginnings, so that they take memory in proportion to the tree, however deep it is.
+struct Way {
+  std::shared_ptr<const Way> outer;
+  std::string steps;
+  ~Way();
+  std::string str() const;
+};
+
 /// Origin of an application, attached to its first output. Metadata: ignored when nodes are
 /// compared, merged or fused.
 struct Origin final : Attachment {
-  /// Path of the operator that built it, such as `Chain[2]/Fft`; empty if none did.
-  std::string place;
+  /// Way to the operator that built it, such as `Chain[2]/` and `Fft`; null if none did.
+  std::shared_ptr<const Way> place;
   /// Null: none.
   std::shared_ptr<const LaneLimit> limit;
 };
@@ -35,7 +44,7 @@ void copy_origin(const Apply& from, const Apply& to);
 class OriginScope {
  public:
   /// Another place, under the same limit.
-  explicit OriginScope(std::string place);
+  explicit OriginScope(std::string place, std::shared_ptr<const Way> outer = nullptr);
   /// The same place, in a group of its own that takes at most this many lanes.
   explicit OriginScope(int lanes);
   ~OriginScope();

@@ -59,8 +59,8 @@ std::string calls_of(const Apply& node, const char* title) {
 // The path of the operator that the node is built for, its rewrite, and the calls that built it.
 std::string where_from(const Apply& node) {
   std::string text;
-  if (const Origin* const origin = origin_of(node); origin && !origin->place.empty()) {
-    text += "\n  of " + origin->place;
+  if (const Origin* const origin = origin_of(node); origin && origin->place) {
+    text += "\n  of " + origin->place->str();
   }
   const StackTrace* const built_at = node.node()->built_at.get();
   if (built_at && !built_at->rewrite().empty()) {

@@ -142,7 +142,7 @@ Variable NamedLinop::operator()(const Variable& x) const {
   data();
   const DimSizes sizes = check_input(*this, x);
   check_parameters(*this, x.type());
-  const OriginScope origin(path_of(*this));
+  const OriginScope origin(name(), way_here());
   const Variable y = guarded(*this, [&] { return forward_graph(*this, x); });
   if (!y.type().is_fully_known()) {
     throw ShapeError(who(*this) + "fn gives a result of open extents: got " + y.type().str());

@@ -12,6 +12,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/graph/origin.hpp"
 #include "palimpsest/linop/core/named_linop.hpp"
 
 namespace palimpsest {
@@ -123,6 +124,9 @@ std::string who(const NamedLinop& A);
 /// The same without the brackets.
 std::string path_of(const NamedLinop& A);
 
+/// The way to the containers around, for graphs.
+std::shared_ptr<const Way> way_here();
+
 /// While it lives, paths lead through child `index` of a container.
 class PathScope {
  public:
@@ -133,10 +137,13 @@ class PathScope {
 
  private:
   friend std::string path_of(const NamedLinop& A);
+  friend std::shared_ptr<const Way> way_here();
+  std::shared_ptr<const Way> way() const;
 
   const PathScope* const outer_;
   const NamedLinop& container_;
   const std::size_t index_;
+  mutable std::shared_ptr<const Way> way_;  // made when it is asked for
 };
 
 }  // namespace palimpsest

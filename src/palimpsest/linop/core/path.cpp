@@ -13,6 +13,21 @@ PathScope::PathScope(const NamedLinop& container, std::size_t index)
     : outer_(innermost), container_(container), index_(index) {
   innermost = this;
 }
+std::shared_ptr<const Way> PathScope::way() const {
+  std::vector<const PathScope*> fresh;
+  const PathScope* step = this;
+  for (; step && !step->way_; step = step->outer_) fresh.push_back(step);
+  std::shared_ptr<const Way> way = step ? step->way_ : nullptr;
+  for (auto it = fresh.rbegin(); it != fresh.rend(); ++it) {
+    (*it)->way_ = std::make_shared<const Way>(
+        Way{way, (*it)->container_.name() + "[" + std::to_string((*it)->index_) + "]/"});
+    way = (*it)->way_;
+  }
+  return way;
+}
+
+std::shared_ptr<const Way> way_here() { return innermost ? innermost->way() : nullptr; }
+
 PathScope::~PathScope() { innermost = outer_; }
 
 std::string path_of(const NamedLinop& A) {
