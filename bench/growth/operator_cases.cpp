@@ -56,6 +56,11 @@ NamedLinop nested_sum(int n) {
   for (int i = 1; i < n; ++i) A = A + diagonal(i);
   return A;
 }
+NamedLinop nested_chain(int n) {
+  NamedLinop A = diagonal(0);
+  for (int i = 1; i < n; ++i) A = Chain(A, diagonal(i));
+  return A;
+}
 NamedLinop block_diagonal(int n) {
   const ND c("c");
   std::vector<NamedLinop> blocks;
@@ -77,6 +82,7 @@ std::vector<GrowthCase> operator_cases() {
   std::vector<GrowthCase> cases{
       first("Add of Diagonals", add),
       first("nested Adds of two", nested_sum),
+      first("nested Chains of two", nested_chain),
       first("Add of Chain(Diagonal, FFT)", [](int n) { return Add(weighted_transforms(n)); }),
       first("Add of Chain(Diagonal, FFT), normal",
             [](int n) { return Add(weighted_transforms(n)).N(); }),

@@ -256,7 +256,7 @@ def views():
             "converted": a.astype("f4"), "list": a.tolist(), "tensor": ps.ones((60, 60))}
 
 
-@pytest.mark.parametrize("view", views())
+@pytest.mark.parametrize("view", list(views()))
 def test_plans_for_arrays_announce_their_copies(view):
     x, a = ps.dmatrix("x"), views()[view]
     both = pt.exp(x) + x

@@ -57,7 +57,8 @@ struct SolveResult {
   std::map<std::string, std::int64_t> applications;
   double seconds = 0;
   index_t peak_bytes = 0;  ///< of the plan
-  /// Of a batch in several runs: that of the run with the largest peak. Null: no solver gave x.
+  /// Sizes only, without steps, which would keep the operators. Of a batch in several runs: that of
+  /// the run with the largest peak. Null: no solver gave x.
   std::shared_ptr<const SolvePlan> plan = {};
   /// For a batch: status and iterations of every element, row-major in the order of the batch.
   std::vector<Status> batch_status;

@@ -68,11 +68,19 @@ NamedLinop elementwise_power(const NamedLinop& A, double n) {
 
 }  // namespace
 
+// A chain may be very deep.
 std::vector<NamedLinop> flatten(const NamedLinop& A) {
-  if (!is_type(A, linop_types::chain())) return {A};
   std::vector<NamedLinop> result;
-  for (const NamedLinop& child : A.linops()) {
-    for (NamedLinop& part : flatten(child)) result.push_back(std::move(part));
+  std::vector<const NamedLinop*> open{&A};
+  while (!open.empty()) {
+    const NamedLinop& next = *open.back();
+    open.pop_back();
+    if (!is_type(next, linop_types::chain())) {
+      result.push_back(next);
+      continue;
+    }
+    const auto& children = next.linops();
+    for (auto child = children.rbegin(); child != children.rend(); ++child) open.push_back(&*child);
   }
   return result;
 }

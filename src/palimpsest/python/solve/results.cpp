@@ -48,6 +48,7 @@ std::string report(const SolvePlan& p) {
   for (const auto& [name, bytes] : parts) {
     if (bytes > 0) text += "\n  " + std::string(name) + ": " + std::to_string(bytes) + " bytes";
   }
+  if (p.step.steps.empty()) return text;  // of a result
   return text + "\none iteration:\n" + p.step.to_string();
 }
 
@@ -166,7 +167,7 @@ void bind_results(nb::module_& m) {
           "plan", [](const ResultObject& r) -> Shown<"SolvePlan | None"> {
             return r.result.plan ? nb::cast(*r.result.plan) : nb::object(nb::none());
           },
-          "The memory that the solver planned. None in a copy of a result.")
+          "The memory that the solver planned, without the steps. None in a copy of a result.")
       .def_prop_ro(
           "applications", [](const ResultObject& r) { return counts_of(r.result); },
           "How often each operator was applied.")

@@ -445,10 +445,30 @@ void Solver::set_x0(Tensor x0) {
 Tensor Solver::x() const { return running(impl_->run, impl_->type).x(); }
 const Record& Solver::last() const { return running(impl_->run, impl_->type).last(); }
 
+namespace {
+
+// Steps hold graphs, and these the data of operators.
+std::shared_ptr<const SolvePlan> without_steps(const SolvePlan& plan) {
+  auto sizes = std::make_shared<SolvePlan>(plan);
+  Plan& step = sizes->step;
+  step.steps.clear();
+  step.constants.clear();
+  step.blocks.clear();
+  step.guards.clear();
+  step.buffers.clear();
+  step.slots.clear();
+  step.parts.clear();
+  step.outputs.clear();
+  step.updates.clear();
+  return sizes;
+}
+
+}  // namespace
+
 SolveResult Solver::finish() {
   SolveResult result = running(impl_->run, impl_->type).finish();
   std::shared_ptr<const SolvePlan>& plan = impl_->plan_of_results;
-  if (!plan) plan = std::make_shared<const SolvePlan>(impl_->planned.plan);
+  if (!plan) plan = without_steps(impl_->planned.plan);
   result.plan = plan;
   result.peak_bytes = plan->peak_bytes;
   impl_->end();
