@@ -171,6 +171,15 @@ TEST_F(GrowthTest, NestedSums) {
   });
 }
 
+TEST_F(GrowthTest, ApplicationsOfNestedChains) {
+  expect_linear([](int n) {
+    std::vector<NamedLinop> parts = diagonals(n);
+    NamedLinop A = parts[0];
+    for (const NamedLinop& part : parts) A = Chain(A, part);
+    A(Tensor::ones({4, 4}, DType::complex64));
+  });
+}
+
 TEST_F(GrowthTest, LoopsThatUpdateManySharedVariables) {
   expect_linear([](int n) {
     std::vector<SharedVariable> list;

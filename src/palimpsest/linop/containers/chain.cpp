@@ -24,8 +24,8 @@ NamedLinop completed_part(const NamedLinop& A, const DimMap& sizes) {
   return missing.empty() ? A : A.with_sizes(missing);
 }
 
-void note_sizes(const Dims& dims, const Extents& extents, std::string_view path, DimMap& sizes) {
-  const DimSizes bound = palimpsest::bind(dims, extents, {}, path);
+void note_sizes(const NamedLinop& A, const Dims& dims, const Extents& extents, DimMap& sizes) {
+  const DimSizes bound = bind_of(A, dims, extents);
   for (const ND& d : dims) {
     if (d.is_concrete()) sizes[d] = *bound.size(d);
   }
@@ -36,6 +36,8 @@ Variable chain_fn(const NamedLinop& A, const Variable& x) {
     const ConfigScope scope(without_cache_tiles());
     return (*tiled)(x);
   }
+  std::optional<ConfigScope> scope;
+  if (has_no_tiles_within(A)) scope.emplace(without_cache_tiles());
   return run_in_order(A, A.linops(), x, 0, 1);
 }
 
@@ -244,8 +246,8 @@ Variable run_in_order(const NamedLinop& container, std::span<const NamedLinop> l
     position += step;
     const NamedLinop child = completed_part(linop, sizes);
     const Variable result = child(value);
-    note_sizes(child.ishape(), value.type().shape, path_of(child), sizes);
-    note_sizes(child.oshape(), result.type().shape, path_of(child), sizes);
+    note_sizes(child, child.ishape(), value.type().shape, sizes);
+    note_sizes(child, child.oshape(), result.type().shape, sizes);
     value = result;
   }
   return value;

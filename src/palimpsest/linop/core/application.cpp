@@ -39,7 +39,7 @@ DimSizes check_input(const NamedLinop& A, const Variable& x) {
   DimSizes known;
   add_known_sizes(A, A.ishape(), known);
   add_known_sizes(A, A.oshape(), known);
-  return palimpsest::bind(A.ishape(), type.shape, known, path_of(A));
+  return bind_of(A, A.ishape(), type.shape, known);
 }
 
 // True if the parameters take the precision of x.
@@ -92,7 +92,7 @@ Variable transposed(const NamedLinop& A, GraphFn forward, const Dims& from, cons
   if (!forward) throw ValueError(who(A) + "neither fn nor adj_fn is given");
   Extents extents = y.type().shape;
   if (from != to) {
-    DimSizes sizes = palimpsest::bind(to, y.type().shape, {}, path_of(A));
+    DimSizes sizes = bind_of(A, to, y.type().shape);
     add_known_sizes(A, from, sizes);
     extents = extents_of(from, sizes, path_of(A));
   }
@@ -112,7 +112,7 @@ Variable transposed(const NamedLinop& A, GraphFn forward, const Dims& from, cons
 
 // The operator with the sizes of x recorded, where it does not know them and might need them.
 NamedLinop sized_by(const NamedLinop& A, const Variable& x) {
-  const DimSizes bound = palimpsest::bind(A.ishape(), x.type().shape, {}, path_of(A));
+  const DimSizes bound = bind_of(A, A.ishape(), x.type().shape);
   DimMap missing;
   for (const ND& d : A.ishape()) {
     if (d.is_concrete() && !A.size(d)) missing.emplace(d, *bound.size(d));
@@ -147,7 +147,7 @@ Variable NamedLinop::operator()(const Variable& x) const {
   if (!y.type().is_fully_known()) {
     throw ShapeError(who(*this) + "fn gives a result of open extents: got " + y.type().str());
   }
-  palimpsest::bind(oshape(), y.type().shape, sizes, path_of(*this));
+  bind_of(*this, oshape(), y.type().shape, sizes);
   return y;
 }
 

@@ -124,6 +124,11 @@ std::string who(const NamedLinop& A);
 /// The same without the brackets.
 std::string path_of(const NamedLinop& A);
 
+/// palimpsest::bind() with errors that name A. Their path is made for an error only: in a deep tree
+/// it is long.
+DimSizes bind_of(const NamedLinop& A, const Dims& dims, const Extents& extents,
+                 const DimSizes& known = {});
+
 /// The way to the containers around, for graphs.
 std::shared_ptr<const Way> way_here();
 

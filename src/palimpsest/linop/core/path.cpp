@@ -42,6 +42,15 @@ std::string path_of(const NamedLinop& A) {
   return text + A.name();
 }
 
+DimSizes bind_of(const NamedLinop& A, const Dims& dims, const Extents& extents,
+                 const DimSizes& known) {
+  try {
+    return palimpsest::bind(dims, extents, known);
+  } catch (const ShapeError&) {
+    return palimpsest::bind(dims, extents, known, path_of(A));
+  }
+}
+
 std::string who(const NamedLinop& A) { return "[" + path_of(A) + "] "; }
 
 }  // namespace palimpsest

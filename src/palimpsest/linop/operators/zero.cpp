@@ -10,7 +10,7 @@ namespace {
 Variable zeros_for(const NamedLinop& A, const Variable& x, const Dims& from, const Dims& to) {
   Extents extents = x.type().shape;
   if (from != to) {
-    DimSizes sizes = palimpsest::bind(from, x.type().shape, {}, path_of(A));
+    DimSizes sizes = bind_of(A, from, x.type().shape);
     for (const ND& d : to) {
       if (!(d.is_concrete() || d.is_ordinal()) || sizes.contains(d)) continue;
       if (const auto n = A.size(d)) sizes.set(d, *n);

@@ -114,7 +114,7 @@ index_t operator_bytes(const std::vector<NamedLinop>& operators) {
 }
 
 NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
-  const DimSizes bound = palimpsest::bind(A.ishape(), x.shape, {}, path_of(A));
+  const DimSizes bound = bind_of(A, A.ishape(), x.shape);
   DimMap missing;
   for (const ND& d : A.ishape()) {
     const bool is_named = d.is_concrete() || d.is_ordinal();
