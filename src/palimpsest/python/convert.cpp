@@ -40,14 +40,18 @@ Tensor surviving(const Value& numbers, DType dtype, std::string_view who) {
   }
 }
 
-// That of the first parameter that does not take the one of x.
+// That of the first parameter that does not take the one of x. A tree may be very deep.
 std::optional<DType> precision_of(const NamedLinop& A) {
-  const bool adapts = A.has_attr("adapts") && A.attr("adapts") == Attribute(true);
-  for (const auto& [name, p] : A.params()) {
-    if (!adapts && p.present() && is_inexact(p.dtype())) return real_of(p.dtype());
-  }
-  for (const NamedLinop& child : A.linops()) {
-    if (const auto found = precision_of(child)) return found;
+  std::vector<const NamedLinop*> open{&A};
+  while (!open.empty()) {
+    const NamedLinop& next = *open.back();
+    open.pop_back();
+    const bool adapts = next.has_attr("adapts") && next.attr("adapts") == Attribute(true);
+    for (const auto& [name, p] : next.params()) {
+      if (!adapts && p.present() && is_inexact(p.dtype())) return real_of(p.dtype());
+    }
+    const auto& children = next.linops();
+    for (auto child = children.rbegin(); child != children.rend(); ++child) open.push_back(&*child);
   }
   return std::nullopt;
 }

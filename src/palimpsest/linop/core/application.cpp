@@ -140,6 +140,7 @@ Variable normal_graph(const NamedLinop& A, const Variable& x) {
 
 Variable NamedLinop::operator()(const Variable& x) const {
   data();
+  check_stack(*this);
   const DimSizes sizes = check_input(*this, x);
   check_parameters(*this, x.type());
   const OriginScope origin(name(), way_here());

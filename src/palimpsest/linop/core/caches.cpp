@@ -116,6 +116,7 @@ NamedLinop own_adjoint(const NamedLinop& A) { return A; }
 
 NamedLinop NamedLinop::H() const {
   if (data().self_adjoint) return *this;
+  check_stack(*this);
   if (!config().cache_adjoint_normal) return make_adjoint(*this);
   const auto cached = [&]() -> NamedLinop {  // the caller holds the mutex
     if (auto original = node_->adjoint_of.lock()) return NamedLinop(std::move(original));

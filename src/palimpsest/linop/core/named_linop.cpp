@@ -201,6 +201,7 @@ Dims NamedLinop::dims() const {
     const std::lock_guard guard(node_->mutex);
     if (node_->dims) return *node_->dims;
   }
+  check_stack(*this);
   for (const NamedLinop& child : linops()) result = unite(result, child.dims());
   const std::lock_guard guard(node_->mutex);
   node_->dims = result;

@@ -129,6 +129,10 @@ std::string path_of(const NamedLinop& A);
 DimSizes bind_of(const NamedLinop& A, const Dims& dims, const Extents& extents,
                  const DimSizes& known = {});
 
+/// OutOfMemory if little of the stack of this thread is left: operators that are nested very deep
+/// are applied by recursion.
+void check_stack(const NamedLinop& A);
+
 /// The way to the containers around, for graphs.
 std::shared_ptr<const Way> way_here();
 

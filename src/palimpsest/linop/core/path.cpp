@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calling thread's place in a tree of operators, for messages.
+#include <pthread.h>
+
+#include <cstdint>
+
 #include "palimpsest/linop/core/node.hpp"
 
 namespace palimpsest {
@@ -49,6 +53,31 @@ DimSizes bind_of(const NamedLinop& A, const Dims& dims, const Extents& extents,
   } catch (const ShapeError&) {
     return palimpsest::bind(dims, extents, known, path_of(A));
   }
+}
+
+namespace {
+
+constinit thread_local std::uintptr_t stack_end = 0;  // the lowest address
+
+std::uintptr_t find_stack_end() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 1;
+  void* low = nullptr;
+  std::size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &low, &bytes);
+  pthread_attr_destroy(&attributes);
+  return reinterpret_cast<std::uintptr_t>(low);
+}
+
+}  // namespace
+
+void check_stack(const NamedLinop& A) {
+  constexpr std::uintptr_t kLeast = 512 * 1024;
+  if (stack_end == 0) stack_end = find_stack_end();
+  if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > stack_end + kLeast) return;
+  throw OutOfMemory("[" + A.name() +
+                    "] operators are nested too deep for the stack of this thread. Try one Chain "
+                    "or Add of a list");
 }
 
 std::string who(const NamedLinop& A) { return "[" + path_of(A) + "] "; }
