@@ -105,7 +105,7 @@ std::vector<GrowthCase> operator_cases() {
           },
           blocks_extents)};
   constexpr int kMostNested = 1000;  // it is applied by recursion
-  cases[1].most_parts = kMostNested;
+  cases[1].most_parts = cases[2].most_parts = kMostNested;
   cases.push_back(
       {"Add of Diagonals: adjoint", [=](int n) -> Work { return [=] { add(n).H()(kImage); }; }});
   cases.push_back({"Add of Diagonals: later", [=](int n) -> Work {
