@@ -78,6 +78,12 @@ TEST_F(CacheTiles, SumsOverTilesHaveTheBitsOfOneSum) {
   }
 }
 
+TEST_F(CacheTiles, ChainsWithinChainsHaveThemToo) {
+  const NamedLinop N = sense(maps(32)).N();
+  ASSERT_FALSE(tiled_for_cache(Chain({N}), kImage));
+  expect_smaller_and_same(Chain({N}), random({kSide, kSide}, DType::complex64));
+}
+
 TEST_F(CacheTiles, UpTo16CoilsAreOneStepWithTheBitsOfSingleCoils) {
   const Tensor image = random({kSide, kSide}, DType::complex64);
   for (const index_t coils : {2, 5, 8, 15, 16}) {

@@ -214,10 +214,9 @@ std::optional<TiledRun> best_choice(const NamedLinop& chain, const std::vector<N
   return best;
 }
 
-bool is_known(const NamedLinop& A) { return is_pointwise(A) || is_transform(A); }
-
 // True if two neighbours may be in one run. Sizes of a big operator take long to find out.
 bool may_have_run(const std::vector<NamedLinop>& parts) {
+  const auto is_known = [](const NamedLinop& A) { return is_pointwise(A) || is_transform(A); };
   const auto is_pair = [&](const NamedLinop& a, const NamedLinop& b) {
     return is_known(a) && is_known(b);
   };
@@ -244,7 +243,7 @@ bool has_no_tiles_within(const NamedLinop& chain) {
   const std::vector<NamedLinop>& children = chain.linops();
   if (!is_on() || std::none_of(children.begin(), children.end(), is_chain)) return false;
   const std::vector<NamedLinop> parts = flatten(chain);
-  return std::all_of(parts.begin(), parts.end(), is_known);
+  return std::all_of(parts.begin(), parts.end(), is_pointwise);
 }
 
 void set_tile_caches(index_t core_bytes, index_t last_bytes) {

@@ -24,8 +24,8 @@ namespace palimpsest {
 /// Cost     for each dimension one cut of the operators that act on it; at most 64 tiles
 std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorType& x);
 
-/// True if the chains within a chain for which no tiles were chosen have none either: all that is
-/// in them was looked at. Chains may be nested very deep.
+/// True if this chain holds chains and, down to the last one, pointwise operators only: then no
+/// value lies in memory, and none of these chains has tiles. They may be nested very deep.
 bool has_no_tiles_within(const NamedLinop& chain);
 
 /// Replaces the bytes of the cache of a core and of the last one, for tests; 0: those of the
