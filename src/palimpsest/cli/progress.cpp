@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <utility>
+
+#include "palimpsest/io/report.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -15,10 +18,6 @@ namespace {
 constexpr index_t kBarWidth = 30;
 constexpr std::size_t kIterations = 8;  // whose median counts
 constexpr double kSecondsBetweenLines = 1;
-
-std::string json_number(double value) {
-  return std::isfinite(value) ? fmt::format("{:g}", value) : "null";
-}
 
 }  // namespace
 
@@ -35,7 +34,7 @@ Progress::~Progress() {
 }
 
 double Progress::seconds_left() const {
-  if (seconds_.empty()) return -1;
+  if (seconds_.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::vector<double> sorted = seconds_;
   const auto middle = sorted.begin() + std::ssize(sorted) / 2;
   std::nth_element(sorted.begin(), middle, sorted.end());
@@ -62,19 +61,23 @@ void Progress::draw() {
   const double left = seconds_left();
   fmt::print(stderr, "\r{} [{:<{}}] {}/{} residual {:.1e}{}, {:.0f} of {:.0f} MB\x1b[K", label_,
              std::string(static_cast<std::size_t>(filled), '#'), kBarWidth, done_, total_,
-             residual_, left < 0 ? "" : fmt::format(", {:.0f} s left", left),
+             residual_, std::isnan(left) ? "" : fmt::format(", {:.0f} s left", left),
              1e-6 * static_cast<double>(peak_bytes_), 1e-6 * static_cast<double>(announced_bytes_));
   std::fflush(stderr);
   is_drawn_ = true;
 }
 
 void Progress::print_json() {
-  const double left = seconds_left();
-  fmt::print(stderr,
-             "{{\"stage\": \"solve\", \"iteration\": {}, \"iterations\": {}, \"residual\": {}, "
-             "\"seconds_left\": {}, \"peak_bytes\": {}, \"announced_peak_bytes\": {}}}\n",
-             done_, total_, json_number(residual_), left < 0 ? "null" : json_number(left),
-             peak_bytes_, announced_bytes_);
+  fmt::print(stderr, "{}",
+             JsonReport()
+                 .set("stage", "solve")
+                 .set("iteration", done_)
+                 .set("iterations", total_)
+                 .set("residual", residual_)
+                 .set("seconds_left", seconds_left())
+                 .set("peak_bytes", peak_bytes_)
+                 .set("announced_peak_bytes", announced_bytes_)
+                 .line());
   std::fflush(stderr);
   is_printed_ = true;
   since_line_.lap();

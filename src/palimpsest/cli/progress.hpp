@@ -22,7 +22,7 @@ class Progress {
   void update(index_t done, double residual, index_t peak_bytes);
 
  private:
-  /// Seconds until the end, from the median of the last iterations; negative after one or none.
+  /// Seconds until the end, from the median of the last iterations; NaN after one or none.
   double seconds_left() const;
   void draw();
   void print_json();

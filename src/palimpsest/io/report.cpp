@@ -161,6 +161,15 @@ std::string JsonReport::body() const {
   return result + "\n}";
 }
 
+std::string JsonReport::line() const {
+  std::string result = "{";
+  for (const auto& [key, value] : members_) {
+    if (result.size() > 1) result += ", ";
+    result += json_string(key) + ": " + value;
+  }
+  return result + "}\n";
+}
+
 std::string JsonReport::text() const { return body() + "\n"; }
 
 }  // namespace palimpsest

@@ -43,6 +43,8 @@ class JsonReport {
 
   /// `{"key": value, ...}` over several lines, indented by two blanks, with a line end.
   std::string text() const;
+  /// The same on one line, of members that are no objects.
+  std::string line() const;
   /// text() into a file, whole or not at all. IoError as AtomicFile.
   void write(const std::string& path) const { write_text_atomically(path, text()); }
 
