@@ -2,6 +2,7 @@
 // The calling thread's place in a tree of operators, for messages.
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "palimpsest/linop/core/node.hpp"
@@ -57,24 +58,25 @@ DimSizes bind_of(const NamedLinop& A, const Dims& dims, const Extents& extents,
 
 namespace {
 
-constinit thread_local std::uintptr_t stack_end = 0;  // the lowest address
+constinit thread_local std::uintptr_t lowest_frame = 0;
 
-std::uintptr_t find_stack_end() {
+// What lies below it is left to the operator at the bottom: 512 KiB, or a quarter of a small stack.
+std::uintptr_t find_lowest_frame() {
+  constexpr std::size_t kLeast = 512 * 1024;
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 1;
   void* low = nullptr;
   std::size_t bytes = 0;
   pthread_attr_getstack(&attributes, &low, &bytes);
   pthread_attr_destroy(&attributes);
-  return reinterpret_cast<std::uintptr_t>(low);
+  return reinterpret_cast<std::uintptr_t>(low) + std::min(kLeast, bytes / 4);
 }
 
 }  // namespace
 
 void check_stack(const NamedLinop& A) {
-  constexpr std::uintptr_t kLeast = 512 * 1024;
-  if (stack_end == 0) stack_end = find_stack_end();
-  if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > stack_end + kLeast) return;
+  if (lowest_frame == 0) lowest_frame = find_lowest_frame();
+  if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > lowest_frame) return;
   throw OutOfMemory("[" + A.name() +
                     "] operators are nested too deep for the stack of this thread. Try one Chain "
                     "or Add of a list");
