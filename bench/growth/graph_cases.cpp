@@ -97,6 +97,40 @@ void add_graphs(std::vector<GrowthCase>& cases) {
                            [](auto& x, int n) { return ops::stack(rolls_of(x, n), 1); }));
   cases.push_back(compiled("sets of rows", [](auto& x, int n) { return sets_in(x, n, false); }));
   cases.push_back(compiled("sets of columns", [](auto& x, int n) { return sets_in(x, n, true); }));
+  cases.push_back(compiled("sets of rows computed from the rows before", [](auto& x, int n) {
+    Variable v = ops::set_subtensor(ops::zeros({n, 8}), {0, all}, x);
+    for (index_t i = 1; i < n; ++i) {
+      v = ops::set_subtensor(v, {i, all}, ops::roll(Variable(v(i - 1, all)) * 0.5, 1, 0));
+    }
+    return v;
+  }));
+  cases.push_back(compiled("sets in a ring of four rows", [](auto& x, int n) {
+    Variable v = ops::set_subtensor(ops::zeros({4, 8}), {0, all}, x);
+    for (index_t i = 1; i < n; ++i) {
+      const Variable before = v((i - 1) % 4, all);
+      v = ops::set_subtensor(v, {i % 4, all}, ops::roll(before * 0.5, 1, 0));
+    }
+    return v;
+  }));
+  cases.push_back(compiled("gradient of rows", [](auto& x, int n) {
+    const Variable rows = ops::stack(rolls_of(x, n));
+    std::vector<Variable> terms;
+    for (index_t i = 0; i < n; ++i) terms.push_back(ops::roll(ops::tanh(rows(i, all)), 1, 0));
+    return grad(ops::sum(sum_of(terms)), x);
+  }));
+  cases.push_back(compiled("second derivative of a chain", [](auto& x, int n) {
+    const Variable first = grad(ops::sum(chain_of(ops::tanh(x), n, false)), x);
+    return grad(ops::sum(first), x);
+  }));
+  cases.push_back(compiled("choices in the branches of choices", [](auto& x, int n) {
+    const Variable sum = ops::sum(x);
+    Variable v = x;
+    for (int i = 0; i < n; ++i) {
+      const Variable inner = ops::ifelse(sum > static_cast<double>(i), v * 2.0, v);
+      v = ops::ifelse(sum > static_cast<double>(2 * i), inner, x);
+    }
+    return v;
+  }));
   cases.push_back(compiled("chain of choices", [](auto& x, int n) {
     const Variable sum = ops::sum(x);
     Variable v = x;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kEdits = 120000;
 constexpr int kEditsPerGraph = 125;
-constexpr std::size_t kMostNodes = 16;
+constexpr std::size_t kMostNodes = 24;
 
 // Counts nodes and uses from its callbacks, for comparison with the graph.
 class Counter : public Feature {
@@ -143,9 +143,26 @@ class Editor {
       if (chance(0.1)) spec.unread = {0};
       if (chance(0.05)) spec.view_regions.emplace(std::pair(0, 0), toy::slice(0, 5));
       spec.write_regions.emplace(0, toy::slice(static_cast<index_t>(pick(5)), 1 + chance(0.2)));
-      v = toy::apply(toy::make(spec), {v, chance(0.2) ? random_variable(from) : constants_[0]});
+      const Variable part = chance(0.3)   ? random_part(v)
+                            : chance(0.2) ? random_variable(from)
+                                          : constants_[0];
+      v = toy::apply(toy::make(spec), {v, part});
     }
     return v;
+  }
+
+  // A view of a part, or what is computed from one or from all.
+  Variable random_part(const Variable& v) {
+    Variable part = v;
+    if (chance(0.8)) {
+      toy::Spec spec{"Q" + std::to_string(n_ops_), {{0, {0}}}};
+      spec.serial = std::to_string(n_ops_++);
+      if (chance(0.7)) spec.unread = {0};
+      spec.view_regions.emplace(std::pair(0, 0),
+                                toy::slice(static_cast<index_t>(pick(5)), 1 + chance(0.2)));
+      part = toy::apply(toy::make(spec), {v});
+    }
+    return chance(0.8) ? toy::apply(toy::S, {part}) : part;
   }
 
   Variable random_value(const std::vector<Variable>& from) {

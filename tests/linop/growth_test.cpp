@@ -4,6 +4,7 @@
 // and more cases.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <span>
@@ -106,6 +107,23 @@ TEST_F(GrowthTest, SetsOfPartsOfOneArray) {
   };
   for (const bool columns : {false, true}) {
     expect_linear([&](int n) { assembled(n, sets_of(columns)); });
+  }
+}
+
+// x = set(x[i], f(x[i - 1])), row by row, and in a ring of a few rows.
+TEST_F(GrowthTest, SetsOfRowsComputedFromRowsSetBefore) {
+  for (const index_t period : {index_t{0}, index_t{4}}) {
+    expect_linear([&](int n) {
+      const index_t rows = period > 0 ? period : n;
+      const Variable x = make_input({DType::float64, {8}, {}}, "x");
+      Variable v = ops::set_subtensor(ops::zeros({rows, 8}), {0, all}, x);
+      for (index_t i = 1; i < n; ++i) {
+        const Variable before = v((i - 1) % rows, all);
+        v = ops::set_subtensor(v, {i % rows, all}, ops::roll(before * 0.5, 1, 0));
+      }
+      const double last = function({x}, v)(Tensor::ones({8}))[0].at<double>({1, 0});
+      EXPECT_EQ(last, std::ldexp(1.0, period > 0 ? -((n - 2) / 4 * 4 + 1) : -1));
+    });
   }
 }
 

@@ -156,8 +156,9 @@ std::vector<Top> GraphState::tops_of(VarInfo& destroyed, const Region& written,
         return;
       }
       is_top = false;
-      VarInfo& next = may_stop && passes_parts && parent.run ? *parent.run->values.front() : parent;
-      visit(next, region.within(e.map, parent.type()));
+      Region part = region.within(e.map, parent.type());
+      VarInfo& next = may_stop && passes_parts && parent.run ? upper_end(parent, part) : parent;
+      visit(next, std::move(part));
     });
     if (!is_top && !is_cut) continue;
     const auto it =
@@ -211,19 +212,22 @@ Walk GraphState::walk_through(const NodeInfo& node, VarInfo& destroyed, const Re
     while (!open.empty()) {
       const auto [v, map] = std::move(open.back());
       open.pop_back();
-      if (may_stop && n_choices_ == 0 && v->run) {
-        if (VarInfo& end = end_for(node, *v->run); &end != v) {
+      const auto go_down = [&](VarInfo& child, const AliasEdge& e) {
+        visit(child, e.map.within(map, top.var->type()));
+      };
+      if (may_stop && n_choices_ == 0 && v->run && map.is_whole()) {
+        if (VarInfo& end = lower_end(node, *v); &end != v) {
           walk.runs.push_back(v->run);
+          for (const auto& [child, edge] : v->run->views.near(top.written, v->place, end.place)) {
+            go_down(*child, *edge);
+          }
           visit(end, map);
           continue;
         }
       }
-      const auto go_down = [&](VarInfo& child, const AliasEdge& e) {
-        visit(child, e.map.within(map, top.var->type()));
-      };
       const ManyUses* const many = map.is_whole() ? many_uses(*v) : nullptr;
       if (many) {
-        for (const auto& [child, edge] : many->children_near(top.written)) go_down(*child, *edge);
+        for (const auto& [child, edge] : many->children().near(top.written)) go_down(*child, *edge);
       } else {
         for_each_child(*v, go_down);
       }

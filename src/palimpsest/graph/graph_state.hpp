@@ -14,9 +14,9 @@
 //     record that reaches such a variable the one that its node comes after the barrier.
 //  5. Every reader of a member, other than the record's node, supports the constraint that it
 //     precedes that node.
-//  6. A walk that comes to one end of a Run may go on at the other. Its record then has no entries
-//     between the two, and is one of the run's `passed`. A change at a value of a run ends the run
-//     and queues these records.
+//  6. A walk that comes to a value of a Run may go on at a later one. Its record then has no
+//     entries between the two but for the views that meet the written region, and is one of the
+//     run's `passed`. A change at a value of a run ends the run and queues these records.
 #pragma once
 
 #include <algorithm>
@@ -69,6 +69,7 @@ struct VarInfo {
   std::size_t n_uses = 0;
   bool is_protected = false, is_input = false, is_last = false;
   Run* run = nullptr;
+  std::size_t place = 0;  // in the run
   std::vector<Entry> entries;
   std::unique_ptr<ManyUses> many_uses = {};  // null: not known
 
@@ -100,12 +101,15 @@ struct Top {
 };
 
 /// Values that each are the one before with a part overwritten, as a chain of `set_subtensor` makes
-/// them. The only reader of each is the node that overwrites it. None must be kept, and none has
-/// other aliases. A walk finds nothing between the first and the last: a reader of a value in
-/// between precedes, by data, the readers of the last.
+/// them. None must be kept. Besides the node that overwrites it, a value has only readers, and
+/// views, which may show what is being overwritten. A walk finds nothing else between two values: a
+/// reader of a value in between precedes the node that overwrites that value, and so the makers of
+/// the values behind.
 struct Run {
-  std::vector<VarInfo*> values;  // at least three
-  PointerSet<Record> passed;     // those whose walks left out the values between
+  explicit Run(std::size_t rank) : views(rank) {}
+  std::vector<VarInfo*> values;
+  ChildrenByPlace views;      // numbered as the values that they show
+  PointerSet<Record> passed;  // those whose walks left out values
 };
 
 /// One overwritten input of a node, and the variables that share its memory.
@@ -194,8 +198,13 @@ InconsistencyKind must_keep(const VarInfo& m);
 /// True if the earlier writer that made this output overwrites the whole region.
 bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region);
 
-/// The last value of the run that a walk for this node comes by.
-VarInfo& end_for(const NodeInfo& node, const Run& run);
+/// The value, further on in the run of v, to which a walk down for this node may pass: the one
+/// before the last that it comes by. v itself if there is none.
+VarInfo& lower_end(const NodeInfo& node, VarInfo& v);
+
+/// The value, further up in the run of v, to which a walk up with this region may pass: one where
+/// the walk ends, if one is near, else the first.
+VarInfo& upper_end(VarInfo& v, const Region& region);
 
 /// The uses that read the variable, in their order.
 template <class F>

@@ -11,6 +11,7 @@
 namespace palimpsest {
 namespace {
 
+using graph_detail::AliasEdge;
 using graph_detail::Entry;
 using graph_detail::GraphState;
 using graph_detail::NodeInfo;
@@ -73,6 +74,19 @@ bool is_read_soon_after(const NodeInfo& node, const VarInfo& v) {
   return false;
 }
 
+// The variable of which v is a view, if v is one and shows any of it; else null.
+const VarInfo* shown_by(const VarInfo& v) {
+  if (!v.owner || v.index < 0) return nullptr;
+  const AliasEdge* found = nullptr;
+  int count = 0;
+  v.owner->for_each_edge_to(v.index, [&](const AliasEdge& e) {
+    found = &e;
+    ++count;
+  });
+  if (count != 1 || found->is_hidden || found->is_write || found->map.is_empty()) return nullptr;
+  return v.owner->slots[static_cast<std::size_t>(found->in)].var;
+}
+
 // Facts of the present graph about a node that a variant would replace.
 class Analysis {
  public:
@@ -112,8 +126,10 @@ class Analysis {
         return InconsistencyKind::multiple_destroyers;
       }
     }
+    for (const VarInfo* v = &destroyed; v; v = shown_by(*v)) {
+      if (is_read_soon_after(node_, *v)) return InconsistencyKind::ordering_cycle;
+    }
     if (!destroyed.entries.empty()) return kUnclear;
-    if (is_read_soon_after(node_, destroyed)) return InconsistencyKind::ordering_cycle;
     return by_walk(destroyed, input);
   }
 

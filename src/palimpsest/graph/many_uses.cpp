@@ -2,7 +2,6 @@
 #include "palimpsest/graph/many_uses.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "palimpsest/graph/graph_state.hpp"
 
@@ -11,49 +10,52 @@ namespace {
 
 constexpr std::size_t kMany = 32;
 
+}  // namespace
+
+void ChildrenByPlace::add(const Child& child, std::size_t number) {
+  all_.push_back({child, number});
+  if (all_.size() >= 2 * n_at_choice_) {
+    choose_axis();
+  } else {
+    place(all_.size() - 1);
+  }
+}
+
 // The axis along which most regions begin at different positions.
-std::size_t axis_that_parts(const std::vector<ManyUses::Child>& children, std::size_t rank) {
-  std::size_t best = Region::kBytes, most = 0;
-  for (std::size_t k = 0; k <= rank; ++k) {
-    const std::size_t axis = k < rank ? k : Region::kBytes;
+void ChildrenByPlace::choose_axis() {
+  n_at_choice_ = all_.size();
+  axis_ = Region::kBytes;
+  std::size_t most = 0;
+  for (std::size_t k = 0; k <= rank_; ++k) {
+    const std::size_t axis = k < rank_ ? k : Region::kBytes;
     std::vector<index_t> firsts;
-    for (const auto& [out, edge] : children) {
-      if (const auto bounds = edge->map.bounds(axis)) firsts.push_back(bounds->first);
+    for (const Added& added : all_) {
+      if (const auto bounds = added.child.second->map.bounds(axis)) firsts.push_back(bounds->first);
     }
     std::sort(firsts.begin(), firsts.end());
     firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
     if (firsts.size() <= most) continue;
     most = firsts.size();
-    best = axis;
+    axis_ = axis;
   }
-  return best;
+  bounded_.clear();
+  others_.clear();
+  longest_ = 0;
+  for (std::size_t i = 0; i < all_.size(); ++i) place(i);
 }
 
-}  // namespace
-
-ManyUses::ManyUses(const VarInfo& v) {
-  std::vector<Child> children;
-  for (UseSlot* slot = v.first; slot; slot = slot->next) {
-    if (!slot->node) continue;
-    if (slot->reads) readers_.push_back(slot);
-    slot->node->for_each_edge_from(slot->index, [&](const AliasEdge& e) {
-      children.emplace_back(&slot->node->outs[static_cast<std::size_t>(e.out)], &e);
-    });
+void ChildrenByPlace::place(std::size_t position) {
+  const auto bounds = all_[position].child.second->map.bounds(axis_);
+  if (!bounds) {
+    others_.push_back(position);
+    return;
   }
-  axis_ = axis_that_parts(children, v.type().rank());
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    const auto bounds = children[i].second->map.bounds(axis_);
-    if (!bounds) {
-      others_.push_back({0, 0, i, children[i]});
-      continue;
-    }
-    bounded_.push_back({bounds->first, bounds->second, i, children[i]});
-    longest_ = std::max(longest_, bounds->second - bounds->first);
-  }
-  std::ranges::sort(bounded_, {}, &Place::first);
+  bounded_.emplace(bounds->first, position);
+  longest_ = std::max(longest_, bounds->second - bounds->first);
 }
 
-std::vector<ManyUses::Child> ManyUses::children_near(const std::vector<Region>& regions) const {
+std::vector<ChildrenByPlace::Child> ChildrenByPlace::near(const std::vector<Region>& regions,
+                                                          std::size_t from, std::size_t to) const {
   constexpr index_t kEnd = std::numeric_limits<index_t>::max() / 2;
   index_t low = kEnd, high = -kEnd;
   for (const Region& region : regions) {
@@ -61,15 +63,29 @@ std::vector<ManyUses::Child> ManyUses::children_near(const std::vector<Region>& 
     low = std::min(low, bounds.first);
     high = std::max(high, bounds.second);
   }
-  std::vector<Place> found = others_;
-  auto it = std::ranges::lower_bound(bounded_, low - longest_, {}, &Place::first);
-  for (; it != bounded_.end() && it->first <= high; ++it) {
-    if (it->last >= low) found.push_back(*it);
+  std::vector<std::size_t> found = others_;
+  for (auto it = bounded_.lower_bound(low - longest_); it != bounded_.end() && it->first <= high;
+       ++it) {
+    if (all_[it->second].child.second->map.bounds(axis_)->second >= low)
+      found.push_back(it->second);
   }
-  std::ranges::sort(found, {}, &Place::number);
+  std::sort(found.begin(), found.end());
   std::vector<Child> children;
-  for (const Place& place : found) children.push_back(place.child);
+  for (const std::size_t position : found) {
+    const auto& [child, number] = all_[position];
+    if (number >= from && number < to) children.push_back(child);
+  }
   return children;
+}
+
+ManyUses::ManyUses(const VarInfo& v) : children_(v.type().rank()) {
+  for (UseSlot* slot = v.first; slot; slot = slot->next) {
+    if (!slot->node) continue;
+    if (slot->reads) readers_.push_back(slot);
+    slot->node->for_each_edge_from(slot->index, [&](const AliasEdge& e) {
+      children_.add({&slot->node->outs[static_cast<std::size_t>(e.out)], &e}, 0);
+    });
+  }
 }
 
 const ManyUses* many_uses(VarInfo& v) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -14,30 +16,50 @@ struct AliasEdge;
 struct UseSlot;
 struct VarInfo;
 
-/// The uses of a variable that has many of them, such as an array of which each part has a view.
-/// Found where a walk comes by, and dropped when a use changes.
+/// Variables that each show a part of the same memory, found by the part.
 ///
-/// Cost  making it: O(n log n) for n uses; a question: O(log n), those found, and those whose
-///       region has no bounds along the axis by which the others differ most
-class ManyUses {
+/// Cost  adding one: O(log n), amortized; a question: O(log n), those found, and those whose region
+///       has no bounds along the axis by which the others differ most
+class ChildrenByPlace {
  public:
   using Child = std::pair<VarInfo*, const AliasEdge*>;
 
-  explicit ManyUses(const VarInfo& v);
-  const std::vector<UseSlot*>& readers() const { return readers_; }
-  /// The variables that may show part of these regions of the variable, in the order of the uses.
-  std::vector<Child> children_near(const std::vector<Region>& regions) const;
+  /// `rank` is that of the array whose parts they show.
+  explicit ChildrenByPlace(std::size_t rank) : rank_(rank) {}
+  bool empty() const { return all_.empty(); }
+  /// Numbers do not decrease.
+  void add(const Child& child, std::size_t number);
+  /// Those of these numbers that may show part of these regions, in the order they came.
+  std::vector<Child> near(const std::vector<Region>& regions, std::size_t from = 0,
+                          std::size_t to = std::numeric_limits<std::size_t>::max()) const;
 
  private:
-  struct Place {
-    index_t first, last;  // along the axis
-    std::size_t number;   // in the order of the uses
+  struct Added {
     Child child;
+    std::size_t number;
   };
-  std::vector<UseSlot*> readers_;
-  std::vector<Place> bounded_, others_;  // the bounded ones by their first positions
-  std::size_t axis_;
+  void choose_axis();
+  void place(std::size_t position);
+
+  std::vector<Added> all_;
+  // Positions in all_. The bounded ones by the first position that they show along the axis.
+  std::multimap<index_t, std::size_t> bounded_;
+  std::vector<std::size_t> others_;
+  std::size_t rank_, axis_ = Region::kBytes, n_at_choice_ = 0;
   index_t longest_ = 0;  // from a first to a last position
+};
+
+/// The uses of a variable that has many of them, such as an array of which each part has a view.
+/// Found where a walk comes by, and dropped when a use changes.
+class ManyUses {
+ public:
+  explicit ManyUses(const VarInfo& v);
+  const std::vector<UseSlot*>& readers() const { return readers_; }
+  const ChildrenByPlace& children() const { return children_; }
+
+ private:
+  std::vector<UseSlot*> readers_;
+  ChildrenByPlace children_;
 };
 
 /// Null if the variable has few uses.

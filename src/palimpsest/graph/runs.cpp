@@ -10,10 +10,13 @@ namespace {
 
 // Fewer values are not worth a run.
 constexpr std::size_t kShortest = 3;
+// So many values are looked at for one where a walk up ends.
+constexpr std::size_t kNear = 16;
 
-// The one value from which v differs by its owner's writes, in the same memory. Null if there is
-// none, if several values are involved, or if the owner wrote the whole value: there a walk ends.
-VarInfo* written_over(const VarInfo& v) {
+// The edge by which v differs, by its owner's writes alone, from one value in the same memory. Null
+// if there is none, if several values are involved, or if the owner wrote the whole value: there a
+// walk ends.
+const AliasEdge* write_to(const VarInfo& v) {
   if (!v.owner || v.index < 0) return nullptr;
   const AliasEdge* found = nullptr;
   bool is_one = true;
@@ -21,22 +24,54 @@ VarInfo* written_over(const VarInfo& v) {
     is_one = is_one && !found && !e.is_hidden && e.is_write && e.map.is_whole();
     found = &e;
   });
-  if (!found || !is_one || took_over(*found, *v.owner, Region::whole())) return nullptr;
-  return &v.owner->parent(*found);
+  return found && is_one && !took_over(*found, *v.owner, Region::whole()) ? found : nullptr;
 }
 
-// True if the only reader of v makes the next such value from it.
-bool is_between(const VarInfo& v) {
-  if (v.n_uses != 1 || must_keep(v) != InconsistencyKind::none) return false;
-  const UseSlot& slot = *v.first;
-  if (!slot.node || !slot.node->is_declared || !slot.reads || !written_over(v)) return false;
+VarInfo* written_over(const VarInfo& v) {
+  const AliasEdge* const edge = write_to(v);
+  return edge ? &v.owner->parent(*edge) : nullptr;
+}
+
+// True if a node reads v here only, and makes the next such value from it.
+bool makes_next(const UseSlot& slot, const VarInfo& v) {
+  const auto& slots = slot.node->slots;
+  if (std::ranges::count(slots, &v, &UseSlot::var) != 1) return false;
   const AliasEdge* found = nullptr;
   int count = 0;
   slot.node->for_each_edge_from(slot.index, [&](const AliasEdge& e) {
     found = &e;
     ++count;
   });
-  return count == 1 && written_over(slot.node->outs[static_cast<std::size_t>(found->out)]) == &v;
+  return count == 1 && slot.reads &&
+         written_over(slot.node->outs[static_cast<std::size_t>(found->out)]) == &v;
+}
+
+// True if the use overwrites nothing.
+bool only_shows(const UseSlot& slot) {
+  bool shows = slot.node->record_on(slot.index) == nullptr;
+  slot.node->for_each_edge_from(slot.index, [&](const AliasEdge& e) { shows &= !e.is_write; });
+  return shows;
+}
+
+// True if one node makes the next such value from v, and others at most read it or view it.
+bool is_between(const VarInfo& v) {
+  if (must_keep(v) != InconsistencyKind::none || !written_over(v)) return false;
+  const NodeInfo* next = nullptr;
+  for (const UseSlot* slot = v.first; slot; slot = slot->next) {
+    if (!slot->node || !slot->node->is_declared) return false;
+    if (only_shows(*slot)) continue;
+    if (next || !makes_next(*slot, v)) return false;
+    next = slot->node;
+  }
+  return next != nullptr;
+}
+
+void for_each_view(const VarInfo& v, auto&& f) {
+  for (const UseSlot* slot = v.first; slot; slot = slot->next) {
+    slot->node->for_each_edge_from(slot->index, [&](const AliasEdge& e) {
+      if (!e.is_write) f(slot->node->outs[static_cast<std::size_t>(e.out)], e);
+    });
+  }
 }
 
 // True if every walk from below ends here. Then the way through the run is in the coordinates of
@@ -53,11 +88,22 @@ bool is_base(const VarInfo& v) {
 
 }  // namespace
 
-VarInfo& end_for(const NodeInfo& node, const Run& run) {
+VarInfo& lower_end(const NodeInfo& node, VarInfo& v) {
+  std::size_t last = v.run->values.size() - 1;
   for (const VarInfo& out : node.outs) {
-    if (out.run == &run && &out != run.values.front()) return *written_over(out);
+    if (out.run == v.run && out.place > 0) last = std::min(last, out.place - 1);
   }
-  return *run.values.back();
+  return last > v.place + 1 ? *v.run->values[last - 1] : v;
+}
+
+VarInfo& upper_end(VarInfo& v, const Region& region) {
+  const Run& run = *v.run;
+  if (run.views.empty()) return *run.values.front();
+  for (std::size_t k = v.place, n = 0; k > 0 && n < kNear; --k, ++n) {
+    VarInfo& value = *run.values[k];
+    if (took_over(*write_to(value), *value.owner, region)) return value;
+  }
+  return *run.values.front();
 }
 
 // Collects the values above an overwritten value since the last run. Appends them to that run, or
@@ -70,12 +116,16 @@ void GraphState::extend_run(const VarInfo& destroyed) {
   Run* run = v && !found.empty() ? v->run : nullptr;
   if (!run) {
     if (found.size() < kShortest || !is_base(*v)) return;
-    auto made = std::make_unique<Run>();
+    auto made = std::make_unique<Run>(destroyed.type().rank());
     run = made.get();
     runs_.try_emplace(run, std::move(made));
   }
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     (*it)->run = run;
+    (*it)->place = run->values.size();
+    for_each_view(**it, [&](VarInfo& view, const AliasEdge& e) {
+      run->views.add({&view, &e}, (*it)->place);
+    });
     run->values.push_back(*it);
   }
 }

@@ -38,11 +38,13 @@ int MemoryOfValues::aliased_input(const Variable& v) {
 const VariableNode* MemoryOfValues::find_root(const Variable& start, Roots& roots) {
   Variable v = start;
   const VariableNode* found = nullptr;
+  std::vector<const VariableNode*> passed;
   while (!found) {
     if (const auto* const known = roots.find(v.node())) {
       found = *known;
       break;
     }
+    passed.push_back(v.node());
     const int input = aliased_input(v);
     if (input >= 0) {
       v = v.owner().input(static_cast<std::size_t>(input));
@@ -50,7 +52,7 @@ const VariableNode* MemoryOfValues::find_root(const Variable& start, Roots& root
       found = v.node();
     }
   }
-  roots.try_emplace(start.node(), found);
+  for (const VariableNode* const node : passed) roots.try_emplace(node, found);
   return found;
 }
 
@@ -80,11 +82,13 @@ bool MemoryOfValues::is_last_reader(const Variable& v, std::size_t place) {
 
 bool MemoryOfValues::shows_part(const Variable& start) {
   bool is_part = false;
+  std::vector<const VariableNode*> passed;  // each shows all of the next
   for (Variable v = start;;) {
     if (const bool* const known = is_part_.find(v.node())) {
       is_part = *known;
       break;
     }
+    passed.push_back(v.node());
     const int input = aliased_input(v);
     if (input < 0) break;
     const Apply owner = v.owner();
@@ -93,7 +97,7 @@ bool MemoryOfValues::shows_part(const Variable& start) {
     if (is_part) break;
     v = from;
   }
-  is_part_.try_emplace(start.node(), is_part);
+  for (const VariableNode* const node : passed) is_part_.try_emplace(node, is_part);
   return is_part;
 }
 

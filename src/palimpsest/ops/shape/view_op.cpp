@@ -20,7 +20,8 @@ std::optional<Layout> ViewOp::view_layout(const Apply&, int, const Layout& in) c
 
 Region ViewOp::view_region(const Apply& apply, int, int) const {
   const TensorType& in = apply.input(0).type();
-  if (!in.is_fully_known()) return region_of(in.shape);
+  Region region = region_of(in.shape);
+  if (region.is_box() || !in.is_fully_known()) return region;
   const std::optional<Layout> layout = layout_of(Layout::dense(in.dtype, in.shape));
   return layout ? Region::of(*layout) : Region::unknown();
 }

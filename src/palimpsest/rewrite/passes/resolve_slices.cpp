@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <unordered_map>
+#include <utility>
 
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
@@ -67,27 +69,50 @@ Replacements slice_of_pad(const FunctionGraph&, const Apply& node) {
   return if_it_fits(node, ops::index(x, entries));
 }
 
-Replacements slice_of_join(const FunctionGraph&, const Apply& node) {
+// Where the parts of joins begin along their axes, each found once.
+class PlacesOfParts {
+ public:
+  /// Ends with the end of the last part; empty if an extent of a part is unknown.
+  const std::vector<index_t>& of(const Apply& join, std::size_t axis) {
+    const auto [found, is_new] = known_.try_emplace(join.node(), join, std::vector<index_t>());
+    std::vector<index_t>& places = found->second.second;
+    if (!is_new) return places;
+    index_t next = 0;
+    for (const Variable& part : join.inputs()) {
+      if (!part.type().is_fully_known()) {
+        places.clear();
+        return places;
+      }
+      places.push_back(next);
+      next += part.type().shape[axis];
+    }
+    places.push_back(next);
+    return places;
+  }
+
+ private:
+  // The joins are kept, so that no address is used twice.
+  std::unordered_map<const ApplyNode*, std::pair<Apply, std::vector<index_t>>> known_;
+};
+
+Replacements slice_of_join(PlacesOfParts& places_of_parts, const Apply& node) {
   const auto* const subtensor = op_of<ops::Subtensor>(node);
   const auto* const join = subtensor ? op_of<ops::Join>(node.input(0)) : nullptr;
   if (!join) return {};
   const Apply parts = node.input(0).owner();
-  for (const Variable& part : parts.inputs()) {
-    if (!part.type().is_fully_known()) return {};
-  }
+  const std::vector<index_t>& places = places_of_parts.of(parts, join->axis());
+  if (places.empty()) return {};
   std::vector<Index> entries = subtensor->index().entries();
   Index& entry = entries[entries_of_axes(entries)[join->axis()]];
-  const index_t n = node.input(0).type().shape[join->axis()];
-  index_t offset = 0;
-  for (const Variable& part : parts.inputs()) {
-    const index_t n_part = part.type().shape[join->axis()];
-    if (const auto found = within(entry, n, offset, n_part)) {
-      entry = *found;
-      return if_it_fits(node, ops::index(part, entries));
-    }
-    offset += n_part;
-  }
-  return {};
+  const index_t n = places.back();
+  const auto range = range_of(entry, n);
+  if (!range) return {};
+  const auto next = std::upper_bound(places.begin(), places.end() - 1, range->first);
+  const auto k = static_cast<std::size_t>(next - places.begin()) - 1;
+  const auto found = within(entry, n, places[k], places[k + 1] - places[k]);
+  if (!found) return {};
+  entry = *found;
+  return if_it_fits(node, ops::index(parts.input(k), entries));
 }
 
 // The only slice among whole axes, of step 1.
@@ -145,10 +170,13 @@ Replacements pad_of_pad(const FunctionGraph& graph, const Apply& node) {
 }  // namespace
 
 RewriteResult resolve_slices(FunctionGraph& graph, const RewriteHints&) {
-  const NodeRewrite rules[] = {{"resolve_slices", slice_of_pad},
-                               {"resolve_slices", slice_of_join},
-                               {"resolve_slices", join_of_slices},
-                               {"resolve_slices", pad_of_pad}};
+  PlacesOfParts places;
+  const NodeRewrite rules[] = {
+      {"resolve_slices", slice_of_pad},
+      {"resolve_slices",
+       [&](const FunctionGraph&, const Apply& node) { return slice_of_join(places, node); }},
+      {"resolve_slices", join_of_slices},
+      {"resolve_slices", pad_of_pad}};
   return walk_to_fixed_point(graph, rules);
 }
 
