@@ -45,11 +45,15 @@ TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
 // lengths that are not.
 TEST(Fft, LengthsWithLargePrimesAgreeWithTheDefinition) {
   Random random(81);
-  for (const index_t n : {13,  17,  19,  26,  51,  61,  62,  64,  67,  68,  69,  78,  92,  109,
-                          115, 116, 127, 182, 183, 190, 208, 211, 218, 221, 230, 251, 262, 992}) {
+  for (const index_t n :
+       {13,  17,  19,  26,  51,  53,  61,  62,  64,  67,  68,  69,  73,  78,  92,  97,  101,
+        103, 109, 115, 116, 127, 182, 183, 190, 194, 208, 211, 218, 221, 230, 251, 262, 992}) {
     for (const DType dtype : {DType::complex64, DType::complex128}) {
       for (const bool is_dense : {true, false}) {
-        const Extents extents = is_dense ? Extents{2, n} : Extents{n, n % 2 == 0 ? 3 : 37};
+        const Extents extents = is_dense ? Extents{2, n}
+                                         : Extents{n, n % 3 == 0   ? 3
+                                                      : n % 2 == 0 ? 40
+                                                                   : 37};
         Array x(dtype, extents), y(dtype, extents);
         x.fill_normal(random);
         FftSpec spec = spec_for(x, y, {is_dense ? 1 : 0});
@@ -313,7 +317,7 @@ TEST(Fft, LinesDoNotDependOnTheirNeighbours) {
   Random random(79);
   for (const index_t n : {60, 182, 190, 218, 230}) {
     for (const DType dtype : {DType::complex64, DType::complex128}) {
-      for (const index_t lines : {1, 2, 3, 7, 45}) {
+      for (const index_t lines : {1, 2, 3, 7, 40, 45}) {
         Array x(dtype, {n, lines}), y(dtype, x.extents());
         x.fill_normal(random);
         execute(fft_plan(spec_for(x, y, {0})), x.address(0), y.address(0));
@@ -334,6 +338,8 @@ TEST(Fft, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
                                  {70, 45},
                                  {33, 3},
                                  {218, 5},
+                                 {218, 42},
+                                 {97, 12},
                                  {230, 37},
                                  {174, 1},
                                  {211, 9},

@@ -156,7 +156,7 @@ TEST(WeightedFft, LongerLinesAgreeWithTwoTransforms) {
   Random random(92);
   int trial = 0;
   for (const index_t n : {64, 90, 115, 127, 182, 230, 251}) {
-    for (const Extents& extents : {Extents{n}, {2, n}, {n, 3}, {n, 37}, {2, n, 5}}) {
+    for (const Extents& extents : {Extents{n}, {2, n}, {n, 3}, {n, 37}, {n, 40}, {2, n, 5}}) {
       for (const DType dtype : {DType::complex64, DType::complex128}) {
         const auto longest = std::max_element(extents.begin(), extents.end()) - extents.begin();
         for (int variant = 0; variant < 3; ++variant) {
@@ -283,14 +283,20 @@ TEST(WeightedFft, FactorsOfLongerLines) {
   Random random(101);
   int trial = 0;
   for (const index_t n : {64, 115, 127}) {
-    for (const Extents& extents : {Extents{2, 3, n}, {3, n, 5}, {2, 4, 3, n}, {1, n, 2}}) {
+    for (const Extents& extents :
+         {Extents{2, 3, n}, {3, n, 5}, {2, 4, 3, n}, {1, n, 2}, {2, n, 8}}) {
       for (const DType dtype : {DType::complex64, DType::complex128}) {
         Axes axes;
         for (std::size_t k = extents.size() - 2; k < extents.size(); ++k) {
           axes.push_back(static_cast<index_t>(k));
         }
-        for (int variant = 0; variant < 3; ++variant) {
-          expect_summed(random, extents, {}, dtype, axes, ++trial);
+        for (int variant = 0; variant < 4; ++variant) {
+          Extents zeros;
+          if (variant == 3) {
+            zeros = Extents(extents.size(), 0);
+            zeros.back() = 2;
+          }
+          expect_summed(random, extents, zeros, dtype, axes, ++trial);
         }
       }
     }

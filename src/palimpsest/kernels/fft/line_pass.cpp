@@ -246,11 +246,10 @@ void LinePass<T>::combine_runs(const Panel& panel, Complex<T>* numbers, const Ru
   }
 }
 
-// Is each line dense in all arrays, and transformed alone?
+// Is each line dense in all arrays?
 template <class T>
-bool LinePass<T>::has_dense_factors() const {
-  return options_.factors != LineFactors::none && plan_ && together_ == 1 && line_.in_stride == 1 &&
-         line_.out_stride == 1 && line_.weight_stride == 1;
+bool LinePass<T>::has_dense_lines() const {
+  return line_.in_stride == 1 && line_.out_stride == 1 && line_.weight_stride == 1;
 }
 
 // Such lines stay in the first level of cache from the product to the result. The next one is
@@ -285,29 +284,81 @@ void LinePass<T>::run_line_by_line(const Panel& panel, Complex<T>* slot) const {
   }
 }
 
-// Rows of scratch are elements of the panel.
+// May rows of the panel be read and written where they are? Rows that lie far apart are copied
+// first, since copies prefetch them.
 template <class T>
-void LinePass<T>::load_rows(const Panel& panel, Complex<T>* rows, Complex<T>* spare) const {
+bool LinePass<T>::has_near_rows(const Panel& panel, index_t line, index_t step) const {
+  return line == 1 && std::abs(step) * kItem<T> < kPage / 2 &&
+         options_.factors == LineFactors::none && panel.lines == lines_in_rows<T>(panel.lines);
+}
+
+// The rows of the panel: those of x, or else a copy in scratch.
+template <class T>
+typename LinePass<T>::Rows LinePass<T>::load_rows(const Panel& panel, Complex<T>* rows,
+                                                  Complex<T>* spare) const {
   const index_t n = line_.given, lines = panel.lines, width = lines_in_rows<T>(lines);
+  if (n == line_.extent && is_none(options_.before) &&
+      has_near_rows(panel, panel_.in_stride, line_.in_stride)) {
+    return {const_cast<Complex<T>*>(panel.from), line_.in_stride};
+  }
   for (index_t j = 0; j < n && lines < width; ++j) {
     std::fill(rows + j * width + lines, rows + (j + 1) * width, Complex<T>(0));
   }
-  move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, rows, {1, width}, lines, n,
-                options_.before);
-  if (options_.factors == LineFactors::before) {
-    multiply_runs(panel, rows, {false, n, lines, width}, spare);
+  const bool multiplies = options_.factors == LineFactors::before;
+  if (multiplies && has_dense_lines()) {
+    for (index_t c = 0; c < lines; ++c) {
+      multiply(WeightedNumbers<T>{reals(panel.from + c * panel_.in_stride),
+                                  reals(panel.factors() + c * panel_.weight_stride),
+                                  reals(spare + c * n), n, 2, true, T{1}});
+    }
+    move_panel<T>(spare, {n, 1}, rows, {1, width}, lines, n, options_.before);
+  } else {
+    move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, rows, {1, width}, lines, n,
+                  options_.before);
+    if (multiplies) multiply_runs(panel, rows, {false, n, lines, width}, spare);
   }
   std::fill(rows + n * width, rows + line_.extent * width, Complex<T>(0));
+  return {rows, width};
+}
+
+// Where the rows of the panel are to be computed: in y, or else in scratch.
+template <class T>
+typename LinePass<T>::Rows LinePass<T>::rows_to_store(const Panel& panel, Complex<T>* rows) const {
+  if (line_.taken == line_.extent && is_none(options_.after) &&
+      has_near_rows(panel, panel_.out_stride, line_.out_stride)) {
+    return {panel.to, line_.out_stride};
+  }
+  return {rows, lines_in_rows<T>(panel.lines)};
 }
 
 template <class T>
 void LinePass<T>::store_rows(const Panel& panel, Complex<T>* rows, Complex<T>* spare) const {
   const index_t n = line_.taken, width = lines_in_rows<T>(panel.lines);
+  if (options_.factors == LineFactors::conjugated && has_dense_lines()) {
+    move_panel<T>(rows, {1, width}, spare, {n, 1}, panel.lines, n, options_.after);
+    for (index_t c = 0; c < panel.lines; ++c) {
+      multiply(ConjugateProduct<T>{reals(spare + c * n),
+                                   reals(panel.factors() + c * panel_.weight_stride),
+                                   reals(panel.to + c * panel_.out_stride), n, panel.adds});
+    }
+    return;
+  }
   if (options_.factors == LineFactors::conjugated) {
     combine_runs(panel, rows, {false, n, panel.lines, width}, spare);
   }
   move_panel<T>(rows, {1, width}, panel.to, {panel_.out_stride, line_.out_stride}, panel.lines, n,
                 options_.after);
+}
+
+template <class T>
+void LinePass<T>::run_rows(const Panel& panel, Complex<T>* scratch) const {
+  const index_t n = line_.extent, width = lines_in_rows<T>(panel.lines);
+  Complex<T>* const rows = scratch + n * width;
+  Complex<T>* const spare = scratch + (n + rows_->rows()) * lines_in_rows<T>(lines_);
+  const Rows x = load_rows(panel, scratch, spare);
+  const Rows y = rows_to_store(panel, rows);
+  rows_->execute(x, y, rows, width);
+  if (y.first == rows) store_rows(panel, rows, spare);
 }
 
 // Lines of the panel, dense in scratch.
@@ -333,19 +384,19 @@ void LinePass<T>::store_lines(const Panel& panel, Complex<T>* slots, Complex<T>*
                 line_.taken, options_.after);
 }
 
-// A panel whose elements are rows of scratch: there, weights, and back.
+// A panel whose elements are rows: there, weights, and back.
 template <class T>
 void LinePass<T>::weigh_rows(const Panel& panel, Complex<T>* scratch) const {
   const index_t n = line_.extent, width = lines_in_rows<T>(panel.lines);
-  Complex<T>* const results = scratch + n * width;
-  load_rows(panel, scratch, nullptr);
-  rows_->execute(scratch, width);
+  Complex<T>* const rows = scratch + n * width;
+  rows_->execute(load_rows(panel, scratch, nullptr), {rows, width}, rows, width);
   for (index_t j = 0; j < n; ++j) {
-    weights_->apply_across(panel.weights, j, panel.first, panel.lines, results + j * width,
+    weights_->apply_across(panel.weights, j, panel.first, panel.lines, rows + j * width,
                            scratch + j * width);
   }
-  back_rows_->execute(scratch, width);
-  store_rows(panel, results, nullptr);
+  const Rows y = rows_to_store(panel, rows);
+  back_rows_->execute({scratch, width}, y, rows, width);
+  if (y.first == rows) store_rows(panel, rows, nullptr);
 }
 
 // There, weights, and back. A single line goes through the first line of scratch, where it is in
@@ -404,11 +455,7 @@ void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_
     return;
   }
   if (rows_) {
-    Complex<T>* const spare = scratch + rows_->rows() * lines_in_rows<T>(lines_);
-    load_rows(panel, scratch, spare);
-    const index_t width = lines_in_rows<T>(lines);
-    rows_->execute(scratch, width);
-    store_rows(panel, scratch + line_.extent * width, spare);
+    run_rows(panel, scratch);
     return;
   }
   // Lines of more than a page load faster by a copy than in the access order of a transform.
@@ -416,7 +463,7 @@ void LinePass<T>::run_panel(const Panel& panel, Complex<T>* scratch, bool is_in_
     transform_rows(panel.from, panel.to, scratch, lines);
     return;
   }
-  if (has_dense_factors()) {
+  if (options_.factors != LineFactors::none && plan_ && together_ == 1 && has_dense_lines()) {
     run_line_by_line(panel, scratch);
     return;
   }

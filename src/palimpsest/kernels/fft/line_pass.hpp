@@ -112,6 +112,8 @@ class LinePass final : public ArrayPass<T> {
   std::size_t bytes() const override;
 
  private:
+  using Rows = typename RowTransform<T>::Rows;
+
   // One panel: its first lines on both sides, and its weights or factors.
   struct Panel {
     const std::complex<T>* from;
@@ -139,22 +141,23 @@ class LinePass final : public ArrayPass<T> {
               index_t task) const;
   void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const;
   void weigh(const Panel& panel, std::complex<T>* scratch) const;
+  void run_rows(const Panel& panel, std::complex<T>* scratch) const;
   void weigh_rows(const Panel& panel, std::complex<T>* scratch) const;
   // `spare`: memory for factors of the panel.
-  void load_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
+  bool has_near_rows(const Panel& panel, index_t line, index_t step) const;
+  Rows load_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
+  Rows rows_to_store(const Panel& panel, std::complex<T>* rows) const;
   void store_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
   void load_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
   void store_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
-  bool has_dense_factors() const;
+  bool has_dense_lines() const;
   void run_line_by_line(const Panel& panel, std::complex<T>* slot) const;
   void multiply_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
                      std::complex<T>* spare) const;
   void combine_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
                     std::complex<T>* spare) const;
   index_t panels_in_scratch() const { return options_.factors == LineFactors::none ? 1 : 2; }
-  index_t rows_in_scratch() const {
-    return rows_->rows() + (panels_in_scratch() - 1) * line_.extent;
-  }
+  index_t rows_in_scratch() const { return rows_->rows() + panels_in_scratch() * line_.extent; }
   void transform(std::complex<T>* scratch, index_t lines) const;
   bool transform_to(const std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
   bool is_plain() const;

@@ -66,7 +66,9 @@ void move_by_loops(const Complex<T>* from, PanelSide in, Complex<T>* to, PanelSi
       if (far_in && j + kAhead < n) ask_for(x + kAhead * in.step, in.line, lines);
       if (far_out && j + kAhead < n) ask_for(y + kAhead * out.step, out.line, lines);
       const auto phase = phases[j];
-      if (in.line == 1 && out.line == 1) {
+      if (std::is_same_v<Phases, None> && in.line == 1 && out.line == 1) {
+        std::memmove(y, x, static_cast<std::size_t>(lines) * sizeof(Complex<T>));
+      } else if (in.line == 1 && out.line == 1) {
         for (index_t c = 0; c < lines; ++c) y[c] = times(x[c], phase);
       } else {
         for (index_t c = 0; c < lines; ++c) y[c * out.line] = times(x[c * in.line], phase);
