@@ -133,7 +133,10 @@ std::unique_ptr<const typename ArrayTransform<T>::Stage> ArrayTransform<T>::make
     inner[0].extent = inner[0].given;
     for (TransformAxis& axis : inner) axis.out_stride = axis.work_stride;
     stage->slices = make_stage(std::move(inner), n_transformed - 1, false);
-    for (std::size_t i = 1; i < axes.size(); ++i) axes[i].is_transformed = false;
+    for (std::size_t i = 1; i < axes.size(); ++i) {
+      axes[i].is_transformed = false;
+      axes[i].given = axes[i].taken;
+    }
     for (TransformAxis& axis : axes) axis.in_stride = axis.work_stride;
     n_transformed = 1;
   }
@@ -144,20 +147,24 @@ std::unique_ptr<const typename ArrayTransform<T>::Stage> ArrayTransform<T>::make
 template <class T>
 void ArrayTransform<T>::make_passes(const std::vector<TransformAxis>& axes,
                                     std::size_t n_transformed, bool is_last, Stage& stage) const {
-  // If none is transformed, the last axis is copied and scaled.
-  std::size_t left = std::max<std::size_t>(n_transformed, 1);
+  std::vector<std::size_t> order;
   for (std::size_t i = axes.size(); i-- > 0;) {
-    if (!axes[i].is_transformed && n_transformed > 0) continue;
-    if (left == 0) break;
-    --left;
-    const bool is_first = stage.passes.empty(), ends = left == 0;
+    if (axes[i].is_transformed && order.size() < n_transformed) order.push_back(i);
+  }
+  // If none is transformed, the last axis is copied and scaled.
+  if (n_transformed == 0) order.push_back(axes.size() - 1);
+  // Factors go with lines of the last axis, which are dense in most arrays.
+  if (factors_ == LineFactors::conjugated) std::reverse(order.begin(), order.end());
+  std::vector<bool> is_done(axes.size());
+  for (const std::size_t i : order) {
+    const bool is_first = stage.passes.empty(), ends = i == order.back();
     const bool has_factors = factors_ == LineFactors::before       ? is_first && !stage.slices
                              : factors_ == LineFactors::conjugated ? ends && is_last
                                                                    : false;
-    // The axis in this pass. Axes behind it were transformed.
+    // The axis in this pass.
     const auto side = [&](std::size_t k) -> PassAxis {
       const TransformAxis& axis = axes[k];
-      const index_t lines = k > i ? axis.taken : axis.given;
+      const index_t lines = is_done[k] ? axis.taken : axis.given;
       return {k == i ? axis.extent : lines,
               is_first ? axis.in_stride : axis.work_stride,
               ends ? axis.out_stride : axis.work_stride,
@@ -173,6 +180,7 @@ void ArrayTransform<T>::make_passes(const std::vector<TransformAxis>& axes,
     stage.passes.push_back(make_pass(side(i), std::move(others), n_transformed > 0,
                                      is_last && ends ? spec.scale : 1,
                                      has_factors ? factors_ : LineFactors::none));
+    is_done[i] = true;
   }
 }
 
