@@ -131,6 +131,7 @@ void add_graphs(std::vector<GrowthCase>& cases) {
     }
     return v;
   }));
+  cases.back().most_parts = 1'000;
   cases.push_back(compiled("chain of choices", [](auto& x, int n) {
     const Variable sum = ops::sum(x);
     Variable v = x;
