@@ -70,7 +70,7 @@ TEST(Fft, LengthsWithLargePrimesAgreeWithTheDefinition) {
 }
 
 TEST(Fft, LongLengthsWithLargePrimesTransformSinglePoints) {
-  for (const index_t n : {502, 1006, 2039, 2046, 2047, 2048, 2053}) {
+  for (const index_t n : {502, 1006, 2039, 2046, 2047, 2048, 2053, 3127}) {
     for (const DType dtype : {DType::complex64, DType::complex128}) {
       Array x(dtype, {n}), y(dtype, {n});
       const index_t first = 3, second = n - 2;

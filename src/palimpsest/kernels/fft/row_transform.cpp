@@ -380,6 +380,18 @@ RowStep<T> step_of(index_t length) {
   return step;
 }
 
+// The order in which a step takes the elements of a group.
+template <class T>
+std::vector<index_t> order_of(const RowStep<T>& step) {
+  std::vector<index_t> order(static_cast<std::size_t>(step.length));
+  std::iota(order.begin(), order.end(), index_t{0});
+  for (std::size_t j = 1; step.products && j <= step.products->pairs.size(); ++j) {
+    order[j] = step.products->pairs[j - 1];
+    order[order.size() - j] = step.length - order[j];
+  }
+  return order;
+}
+
 }  // namespace
 
 template <class T>
@@ -399,12 +411,7 @@ RowTransform<T>::RowTransform(index_t n, bool forward) : n_(n) {
     return static_cast<int>(forward ? k : (n - k) % n);
   };
   RowStep<T> first = step_of<T>(p), second = step_of<T>(q);
-  std::vector<index_t> order(static_cast<std::size_t>(p));
-  std::iota(order.begin(), order.end(), index_t{0});
-  for (std::size_t j = 1; first.products && j <= first.products->pairs.size(); ++j) {
-    order[j] = first.products->pairs[j - 1];
-    order[order.size() - j] = p - order[j];
-  }
+  const std::vector<index_t> order = order_of(first), second_order = order_of(second);
   for (index_t j2 = 0; j2 < q; ++j2) {
     for (const index_t j1 : order) {
       first.from.push_back(static_cast<int>((q * j1 + p * j2) % n));
@@ -412,7 +419,7 @@ RowTransform<T>::RowTransform(index_t n, bool forward) : n_(n) {
     }
   }
   for (index_t k1 = 0; k1 < p; ++k1) {
-    for (index_t k2 = 0; k2 < q; ++k2) second.from.push_back(row_of(k1, k2));
+    for (const index_t k2 : second_order) second.from.push_back(row_of(k1, k2));
   }
   second.to = second.from;
   scratch_rows_ = std::max(first.scratch_rows(), second.scratch_rows());
