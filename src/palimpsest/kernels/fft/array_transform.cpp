@@ -207,19 +207,26 @@ template <class T>
 void ArrayTransform<T>::run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* w,
                                   std::complex<T>* y, const PassOperand& factors) {
   stage.blocks.for_each(0, stage.blocks.count, [&](const TransformBlocks::Begin& begin) {
-    const std::complex<T>* from = x + begin.in;
-    std::complex<T>*const work = w + begin.work, *const to = y + begin.out;
-    const PassOperand of_block{
-        static_cast<const std::complex<T>*>(factors.elements) + begin.factors, factors.adds};
-    if (stage.slices != nullptr) {
-      run_stage(*stage.slices, from, work, work, of_block);
-      from = work;
-    }
-    for (const auto& pass : stage.passes) {
-      pass->run(from, &pass == &stage.passes.back() ? to : work, of_block);
-      from = work;
-    }
+    run_block(stage, begin, x, w, y, factors);
   });
+}
+
+template <class T>
+void ArrayTransform<T>::run_block(const Stage& stage, const TransformBlocks::Begin& begin,
+                                  const std::complex<T>* x, std::complex<T>* w, std::complex<T>* y,
+                                  const PassOperand& factors) {
+  const std::complex<T>* from = x + begin.in;
+  std::complex<T>*const work = w + begin.work, *const to = y + begin.out;
+  const PassOperand of_block{static_cast<const std::complex<T>*>(factors.elements) + begin.factors,
+                             factors.adds};
+  if (stage.slices != nullptr) {
+    run_stage(*stage.slices, from, work, work, of_block);
+    from = work;
+  }
+  for (const auto& pass : stage.passes) {
+    pass->run(from, &pass == &stage.passes.back() ? to : work, of_block);
+    from = work;
+  }
 }
 
 template class ArrayTransform<float>;

@@ -84,6 +84,13 @@ class ArrayTransform final : public FftPlan::Impl {
   }
   std::size_t bytes() const override;
 
+  /// Blocks of separate transforms.
+  const TransformBlocks& blocks() const { return stage_->blocks; }
+  void run_block(index_t block, const std::complex<T>* in, std::complex<T>* work,
+                 std::complex<T>* out, const PassOperand& factors) const {
+    run_block(*stage_, blocks().begin(block), in, work, out, factors);
+  }
+
  private:
   // Blocks: first passes over their slices, if there are any, then over whole blocks.
   struct Stage {
@@ -101,6 +108,9 @@ class ArrayTransform final : public FftPlan::Impl {
                                                 LineFactors factors) const;
   static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* w,
                         std::complex<T>* y, const PassOperand& factors);
+  static void run_block(const Stage& stage, const TransformBlocks::Begin& begin,
+                        const std::complex<T>* x, std::complex<T>* w, std::complex<T>* y,
+                        const PassOperand& factors);
 
   LineFactors factors_;
   std::unique_ptr<const Stage> stage_;  // null: no elements

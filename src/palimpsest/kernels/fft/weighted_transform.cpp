@@ -167,6 +167,15 @@ class WeightedTransform final : public FftPlan::Impl {
     const TransformBlocks::Begin begin{0};
     auto* const y = static_cast<Number*>(out);
     const index_t summed = parts_.summed.extent;
+    if (n == 1 && turns_in_blocks()) {
+      before_->run(static_cast<const Number*>(in), room(0), room(0), factors(operands, begin, 0));
+      for (index_t c = 0; c < summed; ++c) {
+        weigh(room(0), room(0), operands, begin, c);
+        if (c + 1 < summed) turn(in, room(0), y, operands, begin, c);
+      }
+      back(room(0), y, operands, begin, summed - 1);
+      return;
+    }
     for (index_t first = 0; first < summed; first += n) {
       const index_t some = std::min(n, summed - first);
       parallel_ranges(some, 1, [&](index_t from, index_t to) {
@@ -179,19 +188,24 @@ class WeightedTransform final : public FftPlan::Impl {
   // Element c along the summed axis of a block: its weighed spectrum along the first axis, in w.
   Number* there(const void* in, Number* w, const FftOperands& operands,
                 const TransformBlocks::Begin& begin, index_t c) const {
-    const TransformAxis& summed = parts_.summed;
-    const auto* x = static_cast<const Number*>(in) + begin.in + c * summed.in_stride;
-    const index_t item = static_cast<index_t>(sizeof(T)) * (spec.weights->is_complex ? 2 : 1);
-    const PassOperand weights{static_cast<const std::byte*>(operands.weights) +
-                              (begin.weights + c * summed.weight_stride) * item};
+    const auto* x = static_cast<const Number*>(in) + begin.in + c * parts_.summed.in_stride;
     if (before_ != nullptr) {
       before_->run(x, w, w, factors(operands, begin, c));
       x = w;
     }
+    weigh(x, w, operands, begin, c);
+    return w;
+  }
+  // The transform along the first axis, weights, and the transform back, from x to w.
+  void weigh(const Number* x, Number* w, const FftOperands& operands,
+             const TransformBlocks::Begin& begin, index_t c) const {
+    const index_t item = static_cast<index_t>(sizeof(T)) * (spec.weights->is_complex ? 2 : 1);
+    const PassOperand weights{static_cast<const std::byte*>(operands.weights) +
+                              (begin.weights + c * parts_.summed.weight_stride) * item};
     if (slices_ != nullptr) {
       const auto rooms = std::span(w + parts_.own_room, w + parts_.room);
       slices_->run(w, w, {weights.elements, nullptr, std::as_writable_bytes(rooms)});
-      return w;
+      return;
     }
     if (there_ != nullptr) {
       there_->run(x, w, {});
@@ -199,12 +213,25 @@ class WeightedTransform final : public FftPlan::Impl {
     }
     middle_->run(x, w, weights);
     if (back_ != nullptr) back_->run(w, w, {});
-    return w;
   }
   // The transform back along the other axes, to y.
   void back(Number* w, Number* y, const FftOperands& operands, const TransformBlocks::Begin& begin,
             index_t c) const {
     if (after_ != nullptr) after_->run(w, w, y, factors(operands, begin, c));
+  }
+  // Are the other axes transformed in blocks that do not depend on each other?
+  bool turns_in_blocks() const {
+    return before_ != nullptr && parts_.slices == nullptr && before_->blocks().count > 1;
+  }
+  // Transforms element c back and element c + 1 there, block by block: the second transform overwrites
+  // its block in cache. This saves a fifth of the traffic to memory.
+  void turn(const void* in, Number* w, Number* y, const FftOperands& operands,
+            const TransformBlocks::Begin& begin, index_t c) const {
+    const auto* x = static_cast<const Number*>(in) + begin.in + (c + 1) * parts_.summed.in_stride;
+    before_->blocks().for_each(0, before_->blocks().count, [&](const auto& at) {
+      after_->run_block(at.block, w, w, y, factors(operands, begin, c));
+      before_->run_block(at.block, x, w, w, factors(operands, begin, c + 1));
+    });
   }
   PassOperand factors(const FftOperands& operands, const TransformBlocks::Begin& begin,
                       index_t c) const {
