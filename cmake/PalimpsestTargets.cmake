@@ -171,7 +171,7 @@ function(palimpsest_included_types file result)
   set(${result} "${types}" PARENT_SCOPE)
 endfunction()
 
-set(PALIMPSEST_UNITY_BYTES 260000)
+set(PALIMPSEST_UNITY_BYTES 520000)
 
 # Compiles the sources of a target in units of several, so that headers are parsed and templates
 # instantiated once per unit. Two sources go to different units if one calls a function that the

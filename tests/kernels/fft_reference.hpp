@@ -37,16 +37,26 @@ inline std::vector<Wide> naive(const FftSpec& spec, const Array& x) {
     const index_t n = spec.extents[a], c = spec.centered ? n / 2 : 0;
     index_t stride = 1;
     for (std::size_t i = a + 1; i < spec.extents.size(); ++i) stride *= spec.extents[i];
+    std::vector<Wide> roots;
+    for (index_t j = 0; j < n; ++j) {
+      const double turns = static_cast<double>(j) / static_cast<double>(n);
+      roots.push_back(std::polar(1.0, 2 * std::numbers::pi * turns * (spec.forward ? -1 : 1)));
+    }
     std::vector<Wide> result(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       const index_t k = static_cast<index_t>(i) / stride % n;
-      const std::size_t line = i - static_cast<std::size_t>(k * stride);
-      for (index_t j = 0; j < n; ++j) {
-        const double turns =
-            static_cast<double>(((k - c) * (j - c) % n + n) % n) / static_cast<double>(n);
-        const double angle = 2 * std::numbers::pi * turns * (spec.forward ? -1 : 1);
-        result[i] += values[line + static_cast<std::size_t>(j * stride)] * std::polar(1.0, angle);
+      const Wide* value = values.data() + (static_cast<index_t>(i) - k * stride);
+      const index_t step = ((k - c) % n + n) % n;
+      index_t root = (n - c) * step % n;
+      double re = 0, im = 0;
+      for (index_t j = 0; j < n; ++j, value += stride) {
+        const Wide z = *value, w = roots[static_cast<std::size_t>(root)];
+        re += z.real() * w.real() - z.imag() * w.imag();
+        im += z.real() * w.imag() + z.imag() * w.real();
+        root += step;
+        if (root >= n) root -= n;
       }
+      result[i] = {re, im};
     }
     values = result;
   }

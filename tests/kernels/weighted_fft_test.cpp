@@ -278,11 +278,12 @@ TEST(WeightedFft, FactorsAreMultipliedAndSummedAlongTheFirstAxis) {
   }
 }
 
-// Lines of all kinds, transformed one by one, side by side, and as rows; slices of large arrays.
+// Lines of all kinds, transformed one by one, side by side, and as rows; slices of large arrays;
+// rows half a page apart.
 TEST(WeightedFft, FactorsOfLongerLines) {
   Random random(101);
   int trial = 0;
-  for (const index_t n : {64, 115, 127}) {
+  for (const index_t n : {64, 115, 127, 256}) {
     for (const Extents& extents :
          {Extents{2, 3, n}, {3, n, 5}, {2, 4, 3, n}, {1, n, 2}, {2, n, 8}}) {
       for (const DType dtype : {DType::complex64, DType::complex128}) {
@@ -365,10 +366,10 @@ TEST(WeightedFft, ZerosBehindLargeArrays) {
   EXPECT_EQ(workspace({{3, 100, 80}, {3, 200, 160}, {1, 2}}), 3 * 100 * 160 * 8u)
       << "blocks side by side, with a room each";
   EXPECT_EQ(workspace({{2, 40, 48, 32}, {2, 80, 96, 64}, {1, 2, 3}}),
-            (80 * 48 * 32 + 5 * 48 * 64) * 8u)
-      << "blocks that take turns, in slices along the first axis";
+            (80 * (48 * 32 + 8) + 5 * 48 * 64) * 8u)
+      << "blocks that take turns, in slices along the first axis, a line of cache apart";
   EXPECT_EQ(workspace({{12, 20, 24, 16}, {24, 40, 48, 32}, {0, 1, 2, 3}}),
-            (24 * 20 * 24 * 16 + 40 * 24 * 16 + 2 * 24 * 32) * 8u)
+            (24 * (20 * 24 * 16 + 8) + 40 * 24 * 16 + 2 * 24 * 32) * 8u)
       << "slices of slices";
   EXPECT_EQ(workspace({{2, 60, 48, 32}, {2, 90, 50, 32}, {1, 2, 3}}), 60 * 50 * 32 * 8u)
       << "slices would be larger";

@@ -27,10 +27,10 @@ Variable VarInfo::handle() const {
 }
 
 void NodeInfo::set_edges(std::vector<AliasEdge> list) {
-  constexpr std::size_t kMany = 8;
+  constexpr std::size_t kManyEdges = 8;
   edges = std::move(list);
   const auto sort_by = [&](std::vector<int>& sorted, int AliasEdge::*end) {
-    sorted.resize(edges.size() > kMany ? edges.size() : 0);
+    sorted.resize(edges.size() > kManyEdges ? edges.size() : 0);
     std::iota(sorted.begin(), sorted.end(), 0);
     std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) {
       return edges[static_cast<std::size_t>(a)].*end < edges[static_cast<std::size_t>(b)].*end;

@@ -64,7 +64,7 @@ Matrix samples_at(const Tensor& area, index_t start, index_t x, index_t n) {
   return result;
 }
 
-void check_options(const CompressOptions& o, index_t coils) {
+void check_compression(const CompressOptions& o, index_t coils) {
   if (o.to && o.energy) {
     throw ValueError("[compress_coils] got to and energy, expected one of them");
   }
@@ -212,7 +212,7 @@ void check_input(const Tensor& kspace, const CompressOptions& options) {
                                  name_of(kspace.dtype())));
   }
   expect_signal(static_cast<double>(kspace.numel()));
-  check_options(options, kspace.shape(0));
+  check_compression(options, kspace.shape(0));
   expect_finite("compress_coils", "k-space", kspace);
 }
 

@@ -328,7 +328,7 @@ void crop_maps(const Tensor& eigenvalues, double crop, Tensor& maps) {
   }
 }
 
-void check_options(const EspiritOptions& o) {
+void check_espirit(const EspiritOptions& o) {
   const auto expect = [](bool holds, const char* name, double got, const char* expected) {
     if (holds) return;
     throw ValueError(fmt::format("[espirit] {}: got {}, expected {}", name, got, expected));
@@ -355,7 +355,7 @@ MapsResult estimate(const Tensor& kspace, ScratchArray* array, const EspiritOpti
         fmt::format("[espirit] k-space has the wrong dtype: got {}, expected complex64",
                     name_of(kspace.dtype())));
   }
-  check_options(options);
+  check_espirit(options);
   const CalibrationArea area =
       options.area ? *options.area : calibration_area_of(kspace, options.calibration);
   const EspiritSizes s(kspace.shape(), options, area);
@@ -442,7 +442,7 @@ MapsResult espirit(const Tensor& kspace, ScratchArray& maps, const EspiritOption
 }
 
 EspiritPlan plan_espirit(const Extents& kspace, const EspiritOptions& options, bool into_array) {
-  check_options(options);
+  check_espirit(options);
   CalibrationArea area;
   const std::size_t axes = kspace.empty() ? 0 : kspace.size() - 1;
   for (std::size_t k = 0; k < std::min<std::size_t>(axes, 3); ++k) {

@@ -117,8 +117,8 @@ double smallest_eighth_of_noise(const EspiritSizes& s, const Work& w) {
 }
 
 // Weights of the singular vectors, the largest value first.
-std::vector<double> weights_of(const std::vector<double>& values, const EspiritSizes& s,
-                               const EspiritOptions& options, double sigma2) {
+std::vector<double> singular_weights(const std::vector<double>& values, const EspiritSizes& s,
+                                     const EspiritOptions& options, double sigma2) {
   if (!options.rank && !options.percent && !options.threshold) {
     return soft_weights(values, s.rows(), s.columns(), sigma2);
   }
@@ -255,7 +255,7 @@ SignalSpace signal_space(const Tensor& samples, const EspiritSizes& s,
   decompose_kernels(values, s, w);
   const std::vector<double> singular = descending_singular_values(w);
   if (of_noise > 0) space.sigma2 = smallest_eighth(singular) / of_noise;
-  const std::vector<double> weights = weights_of(singular, s, options, space.sigma2);
+  const std::vector<double> weights = singular_weights(singular, s, options, space.sigma2);
   space.vectors = std::count_if(weights.begin(), weights.end(), [](double v) { return v > 0; });
   space.of_vectors = s.columns();
   const Complex* rows = kept_vectors(s, w, weights, space.vectors);

@@ -41,8 +41,8 @@ Module load_module() {
 }
 
 // Hands the functions of the module on, or the reason why there is none.
-template <class Result, class Use>
-void use_module(Result& result, Use use) {
+template <class Result, class F>
+void use_module(Result& result, F use) {
   const Module module = load_module();
   if (module.functions) return use(*module.functions);
   module.problem.copy(result.error, sizeof(result.error) - 1);

@@ -71,34 +71,38 @@ Tensor computed(const std::string& name, const std::string& options,
   return result;
 }
 
-std::string text(double value) {
+std::string option_text(double value) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
-std::string text(const Extents& extents) { return to_string(extents); }
-std::string text(const std::optional<double>& value) { return value ? text(*value) : "-"; }
-std::string text(const PerAxis& values) {
+std::string option_text(const Extents& extents) { return to_string(extents); }
+std::string option_text(const std::optional<double>& value) {
+  return value ? option_text(*value) : "-";
+}
+std::string option_text(const PerAxis& values) {
   std::string result;
-  for (const double value : values.values) result += text(value) + ",";
+  for (const double value : values.values) result += option_text(value) + ",";
   return result;
 }
-std::string text(const std::optional<PerAxis>& values) { return values ? text(*values) : "-"; }
+std::string option_text(const std::optional<PerAxis>& values) {
+  return values ? option_text(*values) : "-";
+}
 
-std::string text(const TransformOptions& o) {
-  return (o.axes.value() ? text(*o.axes.value()) : "all") +
+std::string option_text(const TransformOptions& o) {
+  return (o.axes.value() ? option_text(*o.axes.value()) : "all") +
          std::to_string(static_cast<int>(o.norm)) + (o.centered ? "c" : "");
 }
-std::string text(const NufftOptions& o) {
+std::string option_text(const NufftOptions& o) {
   return std::to_string(static_cast<int>(o.units)) + " " + std::to_string(o.sign) + " " +
-         std::to_string(static_cast<int>(o.scale)) + " " + text(o.eps) + " " + text(o.oversamp) +
-         " " + text(o.width) + " " + text(o.beta) + (o.fast_size ? " fast" : "") +
-         (o.prepared ? " prepared" : "");
+         std::to_string(static_cast<int>(o.scale)) + " " + option_text(o.eps) + " " +
+         option_text(o.oversamp) + " " + option_text(o.width) + " " + option_text(o.beta) +
+         (o.fast_size ? " fast" : "") + (o.prepared ? " prepared" : "");
 }
-std::string text(const InterpolateOptions& o) {
+std::string option_text(const InterpolateOptions& o) {
   const auto* bessel = std::get_if<KaiserBessel>(&o.kernel);
-  const std::string kernel = bessel ? "bessel " + text(bessel->beta)
+  const std::string kernel = bessel ? "bessel " + option_text(bessel->beta)
                                     : "spline " + std::to_string(std::get<Spline>(o.kernel).order);
-  return text(o.width) + " " + kernel + " " + std::to_string(o.norm) + " " +
+  return option_text(o.width) + " " + kernel + " " + std::to_string(o.norm) + " " +
          std::to_string(static_cast<int>(o.pad_mode));
 }
 
@@ -200,59 +204,62 @@ Variable convolve(const Variable& x, const Variable& kernel, Boundary boundary) 
 Variable inner(const Variable& a, const Variable& b) { return ops::vdot(a, b); }
 
 Tensor fft(const Tensor& x, const TransformOptions& options) {
-  return computed("fft", text(options), {&x, 1}, [&](auto v) { return fft(v[0], options); });
+  return computed("fft", option_text(options), {&x, 1}, [&](auto v) { return fft(v[0], options); });
 }
 Tensor ifft(const Tensor& x, const TransformOptions& options) {
-  return computed("ifft", text(options), {&x, 1}, [&](auto v) { return ifft(v[0], options); });
+  return computed("ifft", option_text(options), {&x, 1},
+                  [&](auto v) { return ifft(v[0], options); });
 }
 Tensor nufft(const Tensor& x, const Tensor& locs, const NufftOptions& options) {
   const Tensor arguments[] = {x, locs};
-  return computed("nufft", text(options), arguments,
+  return computed("nufft", option_text(options), arguments,
                   [&](auto v) { return nufft(v[0], v[1], options); });
 }
 Tensor nufft_adjoint(const Tensor& y, const Tensor& locs, const Extents& grid_size,
                      const NufftOptions& options) {
   const Tensor arguments[] = {y, locs};
-  return computed("nufft_adjoint", text(grid_size) + text(options), arguments,
+  return computed("nufft_adjoint", option_text(grid_size) + option_text(options), arguments,
                   [&](auto v) { return nufft_adjoint(v[0], v[1], grid_size, options); });
 }
 Tensor interpolate(const Tensor& x, const Tensor& locs, const InterpolateOptions& options) {
   const Tensor arguments[] = {x, locs};
-  return computed("interpolate", text(options), arguments,
+  return computed("interpolate", option_text(options), arguments,
                   [&](auto v) { return interpolate(v[0], v[1], options); });
 }
 Tensor interpolate_adjoint(const Tensor& y, const Tensor& locs, const Extents& grid_size,
                            const InterpolateOptions& options) {
   const Tensor arguments[] = {y, locs};
-  return computed("interpolate_adjoint", text(grid_size) + text(options), arguments,
+  return computed("interpolate_adjoint", option_text(grid_size) + option_text(options), arguments,
                   [&](auto v) { return interpolate_adjoint(v[0], v[1], grid_size, options); });
 }
 Tensor array_to_blocks(const Tensor& x, const Extents& block, const Extents& stride) {
-  return computed("array_to_blocks", text(block) + text(stride), {&x, 1},
+  return computed("array_to_blocks", option_text(block) + option_text(stride), {&x, 1},
                   [&](auto v) { return array_to_blocks(v[0], block, stride); });
 }
 Tensor blocks_to_array(const Tensor& y, const Extents& im_size, const Extents& block,
                        const Extents& stride) {
-  return computed("blocks_to_array", text(im_size) + text(block) + text(stride), {&y, 1},
+  return computed("blocks_to_array",
+                  option_text(im_size) + option_text(block) + option_text(stride), {&y, 1},
                   [&](auto v) { return blocks_to_array(v[0], im_size, block, stride); });
 }
 Tensor index(const Tensor& x, const std::vector<Tensor>& idx) {
   return computed("index", "", with_first(x, idx), [&](auto v) { return index(v[0], rest(v)); });
 }
 Tensor index_adjoint(const Tensor& y, const std::vector<Tensor>& idx, const Extents& size) {
-  return computed("index_adjoint", text(size), with_first(y, idx),
+  return computed("index_adjoint", option_text(size), with_first(y, idx),
                   [&](auto v) { return index_adjoint(v[0], rest(v), size); });
 }
 Tensor center_pad(const Tensor& x, const Extents& size) {
-  return computed("center_pad", text(size), {&x, 1},
+  return computed("center_pad", option_text(size), {&x, 1},
                   [&](auto v) { return center_pad(v[0], size); });
 }
 Tensor center_crop(const Tensor& x, const Extents& size) {
-  return computed("center_crop", text(size), {&x, 1},
+  return computed("center_crop", option_text(size), {&x, 1},
                   [&](auto v) { return center_crop(v[0], size); });
 }
 Tensor end_pad(const Tensor& x, const Extents& size) {
-  return computed("end_pad", text(size), {&x, 1}, [&](auto v) { return end_pad(v[0], size); });
+  return computed("end_pad", option_text(size), {&x, 1},
+                  [&](auto v) { return end_pad(v[0], size); });
 }
 Tensor convolve(const Tensor& x, const Tensor& kernel, Boundary boundary) {
   const Tensor arguments[] = {x, kernel};

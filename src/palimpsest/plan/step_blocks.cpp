@@ -67,9 +67,9 @@ std::optional<Access> access_of(const Plan& plan, int slot, index_t rows, bool w
 }
 
 // Neighbouring steps that may run row by row.
-class Group {
+class RowGroup {
  public:
-  Group(const Plan& plan, int first) : plan_(plan), blocks_{first, first, 0, 1} {
+  RowGroup(const Plan& plan, int first) : plan_(plan), blocks_{first, first, 0, 1} {
     const PlannedStep& step = plan.steps[at(first)];
     if (step.outputs.empty()) return;
     const Layout& layout = plan.slots[at(step.outputs[0])].layout;
@@ -133,7 +133,7 @@ std::vector<StepBlocks> find_step_blocks(const Plan& plan) {
   const auto n = static_cast<int>(plan.steps.size());
   if (plan.lanes > 1 || !plan.arenas.empty()) return found;
   for (int first = 0; first < n;) {
-    Group group(plan, first);
+    RowGroup group(plan, first);
     int next = first;
     while (next < n && group.add(next)) ++next;
     const auto blocks = next - first > 1 ? group.blocks() : std::nullopt;

@@ -47,7 +47,7 @@ void dilate(std::vector<float>& values, const Extents& extents, std::size_t axis
 }
 
 // The spectrum of the point spread function.
-std::vector<float> density_of(const NamedLinop& F, const Dims& image, const Extents& extents) {
+std::vector<float> psf_spectrum(const NamedLinop& F, const Dims& image, const Extents& extents) {
   Extents coil = extents;
   coil.insert(0, 1);
   Tensor point = Tensor::zeros(coil, DType::complex64);
@@ -85,7 +85,7 @@ SpectralBound spectral_bound(const std::vector<NamedLinop>& transforms, const Di
   Extents coil = extents;
   coil.insert(0, 1);
   for (const NamedLinop& F : transforms) {
-    std::vector<float> q = density_of(F, image, extents);
+    std::vector<float> q = psf_spectrum(F, image, extents);
     double sum = 0;
     for (const float v : q) sum += double{v};
     const double mean = sum / static_cast<double>(q.size());

@@ -399,6 +399,19 @@ void LinePass<T>::weigh_rows(const Panel& panel, Complex<T>* scratch) const {
   if (y.first == rows) store_rows(panel, rows, nullptr);
 }
 
+// Prefetches the part of the next panel that is due with line c of this one: rows far apart take
+// longer to arrive than squares of them take to transpose.
+template <class T>
+void LinePass<T>::ask_for_next(const Panel& panel, index_t c) const {
+  const index_t next = panel.first + panel.lines, n = line_.given;
+  if (panel_.in_stride != 1 || std::abs(line_.in_stride) * kItem<T> < kPage / 2) return;
+  const index_t width = std::min(panel.lines, panel_.extent - next);
+  const Complex<T>* const from = panel.from + panel.lines;
+  for (index_t j = c * n / panel.lines; j < (c + 1) * n / panel.lines; ++j) {
+    ask_for_line(from + j * line_.in_stride, width);
+  }
+}
+
 // There, weights, and back. A single line goes through the first line of scratch, where it is in
 // the first level of cache all the while.
 template <class T>
@@ -415,6 +428,7 @@ void LinePass<T>::weigh(const Panel& panel, Complex<T>* scratch) const {
   }
   for (index_t c = 0; c < lines; ++c) {
     Complex<T>* const slot = slots + c * distance_;
+    ask_for_next(panel, c);
     if (alone) plan_->execute(slot, scratch);
     weights_->apply(weights, c, alone ? scratch : at_once ? scratch + c * distance_ : slot);
     if (alone) back_->execute(scratch, slot);

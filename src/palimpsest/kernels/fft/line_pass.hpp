@@ -141,6 +141,7 @@ class LinePass final : public ArrayPass<T> {
               index_t task) const;
   void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const;
   void weigh(const Panel& panel, std::complex<T>* scratch) const;
+  void ask_for_next(const Panel& panel, index_t c) const;
   void run_rows(const Panel& panel, std::complex<T>* scratch) const;
   void weigh_rows(const Panel& panel, std::complex<T>* scratch) const;
   // `spare`: memory for factors of the panel.

@@ -6,14 +6,14 @@
 namespace palimpsest {
 namespace {
 
-Variable rolled(const NamedLinop& A, const Variable& x, index_t sign) {
+Variable roll_by_sign(const NamedLinop& A, const Variable& x, index_t sign) {
   std::vector<index_t> shifts;
   for (const index_t s : A.attr("shifts").as_integers()) shifts.push_back(sign * s);
   return ops::roll(x, shifts, from_front(A.attr("axes").as_integers(), x.rank()));
 }
 
-Variable roll_fn(const NamedLinop& A, const Variable& x) { return rolled(A, x, 1); }
-Variable roll_adj_fn(const NamedLinop& A, const Variable& y) { return rolled(A, y, -1); }
+Variable roll_fn(const NamedLinop& A, const Variable& x) { return roll_by_sign(A, x, 1); }
+Variable roll_adj_fn(const NamedLinop& A, const Variable& y) { return roll_by_sign(A, y, -1); }
 NamedLinop roll_split(const NamedLinop& A, const Tile& tile) {
   const Axes axes = A.attr("axes").as_integers();
   return split_besides(A, tile, axes, axes, "it is shifted along it");

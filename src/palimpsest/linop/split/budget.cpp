@@ -139,10 +139,10 @@ bool can_cut(const NamedLinop& A, const ND& d) {
 
 // True for the part of one process. Parts are cut inside, each by itself: the exchange between
 // processes does not depend on the cuts.
-bool is_part(const NamedLinop& A) { return A.type().parts && A.has_attr("tiles_inside"); }
+bool is_tiled_part(const NamedLinop& A) { return A.type().parts && A.has_attr("tiles_inside"); }
 
 bool can_cut_inside(const NamedLinop& A, const ND& d) {
-  if (is_part(A)) return can_cut(A[0], d);
+  if (is_tiled_part(A)) return can_cut(A[0], d);
   return std::any_of(A.linops().begin(), A.linops().end(),
                      [&](const NamedLinop& child) { return can_cut_inside(child, d); });
 }
@@ -150,7 +150,7 @@ bool can_cut_inside(const NamedLinop& A, const ND& d) {
 NamedLinop cut_inside(const NamedLinop& A, const TileSizes& sizes) {
   LinopData data = copy_data(A);
   for (NamedLinop& child : data.children) {
-    if (!is_part(A)) {
+    if (!is_tiled_part(A)) {
       child = cut_inside(child, sizes);
       continue;
     }

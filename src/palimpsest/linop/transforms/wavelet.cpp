@@ -45,16 +45,16 @@ std::vector<double> daubechies(int p) {
   std::vector<long double> binomials{1};
   for (int k = 1; k < p; ++k) binomials.push_back(binomials.back() * (p - 1 + k) / k);
   std::vector<Wide> polynomial{1};  // from the highest power on
-  const auto times = [&](const Wide& root) {
+  const auto add_root = [&](const Wide& root) {
     polynomial.push_back(0);
     for (std::size_t k = polynomial.size() - 1; k > 0; --k) {
       polynomial[k] -= root * polynomial[k - 1];
     }
   };
-  for (int k = 0; k < p; ++k) times(-1);
+  for (int k = 0; k < p; ++k) add_root(-1);
   for (const Wide& y : roots_of(binomials)) {
     const Wide half = 1.0L - 2.0L * y, offset = std::sqrt(half * half - 1.0L);
-    times(std::abs(half + offset) < 1 ? half + offset : half - offset);
+    add_root(std::abs(half + offset) < 1 ? half + offset : half - offset);
   }
   long double norm = 0;
   for (const Wide& c : polynomial) norm += c.real() * c.real();

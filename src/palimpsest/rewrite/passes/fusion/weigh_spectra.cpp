@@ -13,7 +13,7 @@ namespace palimpsest {
 namespace {
 
 // A product of two arrays as they are, conversions aside.
-bool is_product(const Apply& node) {
+bool is_two_factor_product(const Apply& node) {
   const auto* const op = op_of<ops::Elementwise>(node);
   return op && !op->is_in_place() && op->scalar_op() == ScalarOp::mul && node.input_count() == 2 &&
          node.output_count() == 1;
@@ -25,7 +25,7 @@ Replacements weigh_spectrum(const FunctionGraph& graph, const Apply& node) {
   const Variable& weighed = node.input(0);
   if (!is_private_to(graph, weighed, node) || weighed.is_indestructible()) return {};
   const Apply product = weighed.owner();
-  if (!is_product(product)) return {};
+  if (!is_two_factor_product(product)) return {};
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const Variable &spectrum = product.input(i), &weights = product.input(1 - i);
     const auto* const there = op_of<ops::Fft>(spectrum);
