@@ -403,9 +403,10 @@ void LinePass<T>::weigh_rows(const Panel& panel, Complex<T>* scratch) const {
 // longer to arrive than squares of them take to transpose.
 template <class T>
 void LinePass<T>::ask_for_next(const Panel& panel, index_t c) const {
-  const index_t next = panel.first + panel.lines, n = line_.given;
-  if (panel_.in_stride != 1 || std::abs(line_.in_stride) * kItem<T> < kPage / 2) return;
-  const index_t width = std::min(panel.lines, panel_.extent - next);
+  const index_t n = line_.given;
+  const index_t width = std::min(panel.lines, panel_.extent - panel.first - panel.lines);
+  if (width == 0 || panel_.in_stride != 1) return;
+  if (std::abs(line_.in_stride) * kItem<T> < kPage / 2) return;
   const Complex<T>* const from = panel.from + panel.lines;
   for (index_t j = c * n / panel.lines; j < (c + 1) * n / panel.lines; ++j) {
     ask_for_line(from + j * line_.in_stride, width);
