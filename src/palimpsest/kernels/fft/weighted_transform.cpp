@@ -227,7 +227,7 @@ class WeightedTransform final : public FftPlan::Impl {
     return before_ != nullptr && parts_.slices == nullptr && before_->blocks().count > 1;
   }
   // Transforms element c back and element c + 1 there, block by block: the second transform
-  // overwrites its block in cache. This saves a fifth of the traffic to memory.
+  // overwrites its block in cache. 12 coils of 160^3 take 8 % less time than one after the other.
   void turn(const void* in, Number* w, Number* y, const FftOperands& operands,
             const TransformBlocks::Begin& begin, index_t c) const {
     const auto* x = static_cast<const Number*>(in) + begin.in + (c + 1) * parts_.summed.in_stride;
