@@ -13,15 +13,13 @@ constexpr index_t kMostPieceBytes = index_t{4} << 20;
 
 NamedLinop transform_along_x() { return Fft(1, {.norm = FftNorm::ortho, .centered = true}); }
 
-index_t samples_bytes(index_t n) { return byte_count(Extents{n}, DType::complex64); }
-
 }  // namespace
 
 ColumnTaker::ColumnTaker(const Extents& grid, const Options& options)
     : grid_(grid), options_(options) {
   const index_t all_rows = grid[1] * grid[2];
   const index_t bytes = std::min(options.piece_bytes, kMostPieceBytes);
-  rows_ = std::clamp<index_t>(bytes / samples_bytes(grid[3]), 1, all_rows);
+  rows_ = std::clamp<index_t>(bytes / sample_bytes({grid[3]}), 1, all_rows);
   if (options.along == AlongX::nothing) return;
   const ConfigScope scope({.budget = std::optional<index_t>(), .allow_gc = true});
   const Variable x = make_input({DType::complex64, {rows_, grid[3]}, {}}, "rows");
@@ -37,9 +35,9 @@ Extents ColumnTaker::shape() const {
 }
 
 index_t ColumnTaker::bytes() const {
-  const index_t result = samples_bytes(rows_ * options_.count);
+  const index_t result = sample_bytes({rows_ * options_.count});
   const index_t turned = options_.as_planes ? result : 0;
-  const index_t read = options_.grid_is_mapped ? samples_bytes(rows_ * grid_[3]) : 0;
+  const index_t read = options_.grid_is_mapped ? sample_bytes({rows_ * grid_[3]}) : 0;
   if (!function_.defined()) return read + (options_.as_planes ? turned : result);
   const TensorType type{DType::complex64, {rows_, grid_[3]}, {}};
   const index_t work = function_.plan(std::span<const TensorType>(&type, 1)).peak_bytes;
@@ -57,7 +55,7 @@ Tensor ColumnTaker::take(const Tensor& grid, const Place& place, MemoryLedger& l
                          const Visit& visit) const {
   const index_t n_coils = grid_[0], all_rows = grid_[1] * grid_[2], n = options_.count;
   ScratchArray result = place.array(shape());
-  const auto charge = ledger.charge(options_.grid_is_mapped ? samples_bytes(rows_ * grid_[3]) : 0);
+  const auto charge = ledger.charge(options_.grid_is_mapped ? sample_bytes({rows_ * grid_[3]}) : 0);
   for (index_t c = 0; c < n_coils; ++c) {
     const Tensor coil = grid.select(0, c).view({all_rows, grid_[3]});
     for (index_t next = 0; next < all_rows; next += rows_) {

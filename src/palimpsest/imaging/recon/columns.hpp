@@ -11,6 +11,8 @@
 
 namespace palimpsest {
 
+inline index_t sample_bytes(const Extents& shape) { return byte_count(shape, DType::complex64); }
+
 /// Transform along the last axis of a grid before columns are taken from it.
 enum class AlongX { nothing, to_image, to_image_and_back };
 

@@ -35,8 +35,6 @@ class StopWatch {
 /// Bytes read or worked on at a time: the planner tries sizes from the largest to the smallest.
 inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = index_t{1} << 16;
 
-inline index_t sample_bytes(const Extents& shape) { return byte_count(shape, DType::complex64); }
-
 /// True if a solve with this end and history converged less than one with those.
 bool is_worse(Status status, const std::vector<Record>& history, Status than,
               const std::vector<Record>& history_of_that);
