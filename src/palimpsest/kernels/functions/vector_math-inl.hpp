@@ -351,7 +351,7 @@ HWY_INLINE V scaled(V v, V n) {
 // Like scaled(), for 0 < v < sqrt(2). A product that would underflow is not computed: processors
 // take 25 times as long for subnormal numbers.
 template <class V>
-HWY_INLINE V scaled_or_zero(V v, V n, V counted) {
+HWY_INLINE V scaled_or_zero(V v, V n, [[maybe_unused]] V counted) {
   using L = Layout<NumberOf<V>>;
   const V least = of<V>(static_cast<NumberOf<V>>(-L::kBias - L::kFraction));
 #if HWY_TARGET == HWY_AVX3
@@ -700,12 +700,12 @@ HWY_INLINE V log_of(V x) {
 // added to the mantissa.
 template <class F, class V>
 HWY_INLINE V log_of_sum(V u, V lost, V extra) {
-  using T = NumberOf<V>;
   Mantissa<V> m = normal_mantissa(u);
   // At the largest exponents `lost` is 0.
 #if HWY_TARGET == HWY_AVX3
   m.f = hn::Add(m.f, scaled(lost, hn::Neg(m.k)));  // the product is exact
 #else
+  using T = NumberOf<V>;
   const V power = power_of_two(hn::Neg(hn::Min(m.k, of<V>(T{Layout<T>::kBias - 3}))));
   m.f = fused(lost, power, m.f);
 #endif

@@ -535,6 +535,7 @@ void complex_horizontal(const std::byte* const* operands, index_t n, std::byte* 
                          reinterpret_cast<const R*>(operands[1])};
   HWY_ALIGN R copy[2][kLanes] = {}, terms[kLanes], last[16 / sizeof(R)];
   const R* const copies[2] = {copy[0], copy[1]};
+  terms[0] = terms[1] = 0;
   VecOf<R> sums[kVectors];
   const index_t whole = 2 * n / kLanes * kLanes, rest = 2 * n - whole;
   for (index_t i = 0; i < whole; i += kLanes) {
