@@ -15,6 +15,8 @@
 7. No folder of src/palimpsest has more than 40 files.
 8. A type outside unnamed namespaces is defined once in src/palimpsest: of two definitions with one
    name, the linker keeps functions of only one.
+9. Texts of the library name no option of the command such as `--maps`, which callers of C++ and Python
+   do not have. They name a field, as `ScanOptions.slice`; cli/option_words.cpp has a row for each.
 """
 
 import argparse
@@ -47,6 +49,11 @@ LOCK_ADAPTERS = {"src/palimpsest/base/fork.hpp", "src/palimpsest/base/fork.cpp",
 UMBRELLA = "palimpsest/palimpsest.hpp"  # made by the build
 # Headers above the layers, besides the umbrella, that include some of their public headers.
 SHORTCUTS = {"src/palimpsest/testing.hpp"}
+# Options of the command, and fields of the library, in texts; the file with the words for the latter.
+# The field in wrong_option("field", ..) is one of ScanReconstructionOptions.
+FLAG = re.compile(r'"[^"\n]*?(?<![\w-])(--[a-z][a-z-]+)')
+FIELD = re.compile(r'"[^"\n]*?\b((?:Scan|ScanReconstruction)Options\.\w+)|wrong_option\("(\w+)"')
+WORDS = "src/palimpsest/cli/option_words.cpp"
 LONGEST_FILE = 800
 LONGEST_LINE = 100
 FULLEST_FOLDER = 40
@@ -259,8 +266,23 @@ def check_files(tree):
                     yield f"{name}:{number}: {len(line)} columns, expected at most {LONGEST_LINE}"
 
 
+def check_words(tree):
+    known = tree.text(WORDS) if WORDS in tree.files else ""
+    for name in tree.cpp_files("src/palimpsest/"):
+        if name.split("/")[2] == "cli":
+            continue
+        for number, line in enumerate(tree.text(name).splitlines(), 1):
+            for flag in FLAG.findall(line):
+                yield f"{name}:{number}: a text names {flag} of the command. Try the field of the options"
+            for name_in_text, of_function in FIELD.findall(line):
+                field = name_in_text or f"ScanReconstructionOptions.{of_function}"
+                if f'"{field}"' not in known:
+                    yield f"{name}:{number}: {WORDS} has no word of the command for {field}"
+
+
 CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
-          check_clients, check_adapters, check_locks, check_files]
+          check_clients, check_adapters, check_locks, check_files,
+          check_words]
 
 
 def violations(root):

@@ -198,7 +198,7 @@ std::optional<index_t> smallest_named(ScanReconstructionOptions options, index_t
   try {
     const ScanReconstruction reconstruction(options);
   } catch (const BudgetError& error) {
-    const std::string text = error.what(), before = "Try --memory ";
+    const std::string text = error.what(), before = "Try ScanReconstructionOptions.budget ";
     return std::stoll(text.substr(text.find(before) + before.size()));
   }
   return std::nullopt;

@@ -217,10 +217,12 @@ TEST(ReconOnRanks, RefusesCheckpointsOfSharedSolves) {
   const KspaceFile file(kspace_of(6, 1, 32, 30, 3));
   ScanReconstructionOptions options = options_for(file.path(), Team::pretend({{"rank", 2}}));
   options.checkpoint = CheckpointOptions{.path = "state"};
-  expect_error<ValueError>([&] { ScanReconstruction{options}; }, "[--checkpoint] 2 ranks share");
+  expect_error<ValueError>([&] { ScanReconstruction{options}; },
+                           "[ScanReconstructionOptions.checkpoint] 2 ranks share");
   options.checkpoint.reset();
   options.resume = "state";
-  expect_error<ValueError>([&] { ScanReconstruction{options}; }, "[--resume] 2 ranks share");
+  expect_error<ValueError>([&] { ScanReconstruction{options}; },
+                           "[ScanReconstructionOptions.resume] 2 ranks share");
 }
 
 TEST(ReconOnRanks, FindsRanksWithOtherScans) {

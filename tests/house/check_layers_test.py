@@ -72,6 +72,19 @@ class CheckLayers(unittest.TestCase):
              SPDX + '#pragma once\n#include "palimpsest/base/inner.hpp"\n'},
             "a public header includes 'palimpsest/base/inner.hpp', which is internal")
 
+    def test_texts_of_the_library_name_no_option_of_the_command(self):
+        text = SPDX + 'int n;\nconst char* k = "[--maps] got {}";\nint m = --n;  // "--n"\n'
+        self.assert_found({"src/palimpsest/base/a.cpp": text},
+                          "src/palimpsest/base/a.cpp:3: a text names --maps of the command")
+        self.assertEqual(self.run_on({"src/palimpsest/cli/main.cpp": text}), "")
+
+    def test_fields_in_texts_have_a_word_of_the_command(self):
+        changes = {"src/palimpsest/base/a.cpp": SPDX + 'const char* k = "Try ScanOptions.slice";\n'}
+        self.assert_found(changes, "src/palimpsest/base/a.cpp:2: src/palimpsest/cli/option_words.cpp "
+                                   "has no word of the command for ScanOptions.slice")
+        changes["src/palimpsest/cli/option_words.cpp"] = SPDX + '// {"ScanOptions.slice", "--slice"}\n'
+        self.assertEqual(self.run_on(changes), "")
+
     def test_folders_are_not_too_full(self):
         files = {f"src/palimpsest/memory/room/m{i}.cpp": SPDX for i in range(41)}
         self.assert_found(files, "src/palimpsest/memory/room: 41 files, expected at most 40")

@@ -11,6 +11,7 @@
 #include "palimpsest/base/edit_distance.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/cli/config_file.hpp"
+#include "palimpsest/cli/option_words.hpp"
 #include "palimpsest/cli/prelude.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 
@@ -56,8 +57,9 @@ void print_stats() {
                number(counts.bytes_avoided()).c_str());
 }
 
+// Errors of the library name its options: here they get the names of the command.
 void print_error(const std::string& who, const std::string& text) {
-  std::fprintf(stderr, "%s: %s\n", who.c_str(), text.c_str());
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), in_words_of_command(text).c_str());
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ FrameCounter parse_frame_counter(const std::string& text) {
   for (std::size_t k = 1; k < kCounterNames.size(); ++k) {
     if (text == fmt::format("T={}", kCounterNames[k])) return static_cast<FrameCounter>(k);
   }
-  throw ValueError(
-      fmt::format("[--as] got '{}', expected T=contrast, T=phase, T=set or T=repetition", text));
+  throw ValueError(fmt::format(
+      "[ScanOptions.as] got '{}', expected T=contrast, T=phase, T=set or T=repetition", text));
 }
 
 index_t ScanLayout::n_frames() const {

@@ -182,8 +182,9 @@ Tensor with_all_axes(const Tensor& maps, const Extents& full) {
                               const ScanLayout& layout) {
   Extents expected = layout.short_maps_shape();
   if (layout.n_slices() > 1) expected.insert(0, layout.n_slices());
-  throw ValueError(fmt::format("[--maps] {} does not fit the scan: got the shape {}, expected {}",
-                               path, to_string(got), to_string(expected)));
+  throw ValueError(fmt::format(
+      "[ScanReconstructionOptions.maps] {} does not fit the scan: got the shape {}, expected {}",
+      path, to_string(got), to_string(expected)));
 }
 
 }  // namespace
@@ -191,7 +192,8 @@ Tensor with_all_axes(const Tensor& maps, const Extents& full) {
 GridFile open_maps(const std::string& path, const ScanLayout& layout) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   if (format != FileFormat::npy && format != FileFormat::cfl) {
-    throw ValueError(fmt::format("[--maps] {} is {}, expected NPY or CFL", path, name_of(format)));
+    throw ValueError(fmt::format("[ScanReconstructionOptions.maps] {} is {}, expected NPY or CFL",
+                                 path, name_of(format)));
   }
   GridFile file{path, open_complex(path, format, "coil maps")};
   Extents full = layout.maps_shape();  // (coil, z, y, x)
@@ -221,8 +223,8 @@ GridFile open_maps(const std::string& path, const ScanLayout& layout) {
 Tensor open_trajectory(const std::string& path) {
   const auto refuse = [&](const std::string& got) {
     throw ValueError(fmt::format(
-        "[--trajectory] {}: got {}, expected NPY of real numbers (readouts, samples, 2 or 3) in "
-        "cycles per field of view, or BART's (3, samples, readouts)",
+        "[ScanOptions.trajectory] {}: got {}, expected NPY of real numbers (readouts, samples, 2 "
+        "or 3) in cycles per field of view, or BART's (3, samples, readouts)",
         path, got));
   };
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
@@ -301,27 +303,29 @@ void check_finite_lines(const std::string& option, const std::string& path, cons
 }
 
 Tensor open_phase(const std::string& path, const Extents& image) {
-  const Tensor given = open_array("--phase", path);
+  const Tensor given = open_array("ScanReconstructionOptions.phase", path);
   Tensor phase = without_axes_of_one_point(given);
   Extents expected;
   for (const index_t n : image) {
     if (n > 1) expected.push_back(n);
   }
   if (phase.shape() != expected) {
-    throw ValueError(fmt::format("[--phase] {} has the shape {}, expected {}", path,
-                                 to_string(given.shape()), to_string(image)));
+    throw ValueError(
+        fmt::format("[ScanReconstructionOptions.phase] {} has the shape {}, expected {}", path,
+                    to_string(given.shape()), to_string(image)));
   }
   for (std::size_t axis = 0; axis < image.size(); ++axis) {
     if (image[axis] == 1) phase = phase.unsqueeze(static_cast<index_t>(axis));
   }
-  check_finite_lines("--phase", path, phase);
+  check_finite_lines("ScanReconstructionOptions.phase", path, phase);
   return phase;
 }
 
 Tensor open_basis(const std::string& path, index_t frames) {
   const FileFormat format = read_input(path, [&] { return detect_format(path); });
   if (format != FileFormat::npy && format != FileFormat::cfl) {
-    throw ValueError(fmt::format("[--basis] {} is {}, expected NPY or CFL", path, name_of(format)));
+    throw ValueError(fmt::format("[ScanReconstructionOptions.basis] {} is {}, expected NPY or CFL",
+                                 path, name_of(format)));
   }
   Tensor data =
       read_input(path, [&] { return format == FileFormat::npy ? read_npy(path) : read_cfl(path); });
@@ -333,7 +337,7 @@ Tensor open_basis(const std::string& path, index_t frames) {
     const index_t n = data.shape(0) * data.shape(1);
     if (data.numel() == n) data = data.view({data.shape(0), data.shape(1)}).permute({1, 0});
   }
-  return checked_basis(fmt::format("[--basis] {}:", path), data, frames);
+  return checked_basis(fmt::format("[ScanReconstructionOptions.basis] {}:", path), data, frames);
 }
 
 }  // namespace palimpsest

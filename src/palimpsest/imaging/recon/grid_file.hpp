@@ -67,13 +67,13 @@ void check_finite_lines(const std::string& option, const std::string& path, cons
 /// The phase of an image in a file, NPY or BART's, axes of one point left out or not: numbers of
 /// these extents, mapped where its elements allow it.
 ///
-/// Errors   ValueError "--phase": another format, other extents, NaN
+/// Errors   ValueError "phase": another format, other extents, NaN
 Tensor open_phase(const std::string& path, const Extents& image);
 
 /// A basis of a series, NPY (frames, coefficients) or BART's with frames at dimension 5 and
 /// coefficients at 6: complex64 (frames, coefficients), dense.
 ///
-/// Errors   ValueError "--basis": another format; those of checked_basis()
+/// Errors   ValueError "basis": another format; those of checked_basis()
 Tensor open_basis(const std::string& path, index_t frames);
 
 }  // namespace palimpsest

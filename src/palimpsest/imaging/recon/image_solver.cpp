@@ -769,7 +769,7 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
     if (result.status == Status::diverged && result.iterations == 0) {
       throw ValueError(fmt::format(
           "[{}] the iteration diverged at its first step: numbers leave the range of single "
-          "precision. Try coil maps of magnitude 1, or a larger --lambda",
+          "precision. Try coil maps of magnitude 1, or a larger weight of l2",
           name_of(model.method)));
     }
   } else {

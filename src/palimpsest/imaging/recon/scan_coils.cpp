@@ -31,8 +31,10 @@ CalibrationArea area_of(const Tensor& measured) {
 void ScanFile::compress_to(index_t coils) {
   const index_t physical = layout_.n_coils();
   if (coils < 1 || coils > physical) {
-    throw ValueError(fmt::format("[--compress] got {} virtual coils, expected 1 to {}, those of {}",
-                                 coils, physical, path_));
+    throw ValueError(
+        fmt::format("[ScanReconstructionOptions.virtual_coils] got {} virtual coils, expected 1 to "
+                    "{}, those of {}",
+                    coils, physical, path_));
   }
   mixer_ = std::make_unique<CoilMixer>(physical, coils);
   layout_.grid[0] = coils;

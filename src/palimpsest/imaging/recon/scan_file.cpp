@@ -68,15 +68,15 @@ ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLe
   if (format != FileFormat::npy && format != FileFormat::cfl && format != FileFormat::ismrmrd) {
     throw ValueError(
         fmt::format("[{}] is an image ({}), expected k-space as ISMRMRD, NPY or CFL. Try "
-                    "palimpsest simulate --image {}",
-                    path, format_name(path), path));
+                    "k-space from fake_kspace()",
+                    path, format_name(path)));
   }
   if (format == FileFormat::ismrmrd) {
     if (!options.trajectory.empty()) {
-      throw ValueError(fmt::format(
-          "[--trajectory] {} is a raw file, whose readouts have their own coordinates. Try "
-          "without --trajectory",
-          path));
+      throw ValueError(
+          fmt::format("[ScanOptions.trajectory] {} is a raw file, whose readouts have their own "
+                      "coordinates. Try without ScanOptions.trajectory",
+                      path));
     }
     read_input(path, [&] { open_raw(ledger); });
   } else {
@@ -86,10 +86,10 @@ ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLe
     is_mapped_ = palimpsest::is_mapped(file_.array);
   }
   if (!layout_.has_trajectory() && options.readouts_per_frame > 0) {
-    throw ValueError(fmt::format(
-        "[--frames] {} is measured on a grid, expected a scan along a trajectory. Try --as "
-        "T=repetition",
-        path));
+    throw ValueError(
+        fmt::format("[ScanOptions.readouts_per_frame] {} is measured on a grid, expected a scan "
+                    "along a trajectory. Try ScanOptions.as T=repetition",
+                    path));
   }
   if (layout_.samples_per_coil() == 0) {
     throw ValueError(fmt::format(
@@ -105,13 +105,13 @@ void ScanFile::check_is_raw() const {
                     "Try without {}",
                     option, path_, what, option));
   };
-  if (options_.slice) refuse("--slice", "slices");
-  if (options_.contrast) refuse("--contrast", "contrasts");
-  if (options_.phase) refuse("--phase", "phases");
-  if (options_.set) refuse("--set", "sets");
-  if (options_.repetition) refuse("--repetition", "repetitions");
-  if (options_.as != FrameCounter::none) refuse("--as", "counters");
-  if (options_.prewhiten) refuse("--prewhiten", "noise readouts");
+  if (options_.slice) refuse("ScanOptions.slice", "slices");
+  if (options_.contrast) refuse("ScanOptions.contrast", "contrasts");
+  if (options_.phase) refuse("ScanOptions.phase", "phases");
+  if (options_.set) refuse("ScanOptions.set", "sets");
+  if (options_.repetition) refuse("ScanOptions.repetition", "repetitions");
+  if (options_.as != FrameCounter::none) refuse("ScanOptions.as", "counters");
+  if (options_.prewhiten) refuse("ScanOptions.prewhiten", "noise readouts");
 }
 
 // Several contrasts, phases or sets: none is chosen silently.
@@ -119,22 +119,23 @@ void ScanFile::check_named() {
   const ScanContents contents = contents_of(raw_->contents(), options_of(-1));
   // Says which counters there are.
   if (contents.imaging_readouts == 0) imaging_readouts(raw_->contents(), options_of(-1));
-  const auto look = [&](const char* name, const std::vector<index_t>& values,
+  const auto look = [&](const char* option, const std::vector<index_t>& values,
                         FrameCounter counter) {
+    const char* const name = name_of(counter);
     if (options_.as == counter) {
       layout_.frames = values;
       return;
     }
     if (values.size() < 2) return;
-    throw ValueError(fmt::format(
-        "[--{}] {} has {} {}s, {} to {}, each an image of its own: expected one to be named. Try "
-        "--{} {}, or --as T={}",
-        name, path_, values.size(), name, values.front(), values.back(), name, values.front(),
-        name));
+    throw ValueError(
+        fmt::format("[{}] {} has {} {}s, {} to {}, each an image of its own: expected one to be "
+                    "named. Try {} {}, or ScanOptions.as T={}",
+                    option, path_, values.size(), name, values.front(), values.back(), option,
+                    values.front(), name));
   };
-  look("contrast", contents.contrasts, FrameCounter::contrast);
-  look("phase", contents.phases, FrameCounter::phase);
-  look("set", contents.sets, FrameCounter::set);
+  look("ScanOptions.contrast", contents.contrasts, FrameCounter::contrast);
+  look("ScanOptions.phase", contents.phases, FrameCounter::phase);
+  look("ScanOptions.set", contents.sets, FrameCounter::set);
   if (options_.as == FrameCounter::repetition) layout_.frames = contents.repetitions;
   if (!contents.slices.empty()) layout_.slices = contents.slices;
   layout_.n_repetitions =
@@ -186,10 +187,10 @@ void ScanFile::open_raw(MemoryLedger& ledger) {
           .n_trajectory_axes > 0;
   const bool is_on_grid = trajectory == "cartesian" || (trajectory == "epi" && !has_coordinates);
   if (!is_on_grid && !has_coordinates) {
-    throw NotSupported(fmt::format(
-        "[scan] its trajectory is '{}', and its readouts have no coordinates: expected some. Try "
-        "--trajectory FILE with its k-space as an array",
-        trajectory));
+    throw NotSupported(
+        fmt::format("[scan] its trajectory is '{}', and its readouts have no coordinates: expected "
+                    "some. Try ScanOptions.trajectory FILE with its k-space as an array",
+                    trajectory));
   }
   is_on_grid ? open_raw_grid() : open_raw_trajectory();
   open_geometry();
@@ -222,9 +223,9 @@ void ScanFile::open_raw_grid() {
       note_changes(other.measured, changes);
       continue;
     }
-    throw ValueError(
-        fmt::format("[scan] slice {} has k-space of {}, expected {} as the first one. Try --slice",
-                    slice, to_string(other.grid), to_string(n)));
+    throw ValueError(fmt::format(
+        "[scan] slice {} has k-space of {}, expected {} as the first one. Try ScanOptions.slice",
+        slice, to_string(other.grid), to_string(n)));
   }
   layout_.mask_extents = mask_extents_of(layout_, changes);
   open_calibration();

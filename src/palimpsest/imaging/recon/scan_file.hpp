@@ -69,7 +69,7 @@ class ScanFile {
   /// Compresses to this number of virtual coils, in layout() too: leading left singular vectors of
   /// the samples of the calibration area, or of all samples without one.
   ///
-  /// Errors   ValueError "--compress": more than the physical coils, or 0
+  /// Errors   ValueError "virtual_coils": more than the physical coils, or 0
   void compress_to(index_t coils);
   index_t physical_coils() const { return mixer_ ? mixer_->coils() : layout_.n_coils(); }
   /// The mixer of the coils; null before compress_to().

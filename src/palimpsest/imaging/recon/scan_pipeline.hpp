@@ -2,12 +2,16 @@
 // Internal.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/recon/columns.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
@@ -32,6 +36,13 @@ class StopWatch {
   Clock::time_point start_ = Clock::now();
 };
 
+/// The error about this field of ScanReconstructionOptions.
+template <class... Values>
+ValueError wrong_option(const char* field, fmt::format_string<Values...> text, Values&&... values) {
+  return ValueError(fmt::format("[ScanReconstructionOptions.{}] ", field) +
+                    fmt::format(text, std::forward<Values>(values)...));
+}
+
 /// Bytes read or worked on at a time: the planner tries sizes from the largest to the smallest.
 inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = index_t{1} << 16;
 
@@ -39,7 +50,7 @@ inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = ind
 bool is_worse(Status status, const std::vector<Record>& history, Status than,
               const std::vector<Record>& history_of_that);
 
-/// Planning is in scan_plan.cpp, running in scan_run.cpp.
+/// Opening is in scan_open.cpp, planning in scan_plan.cpp, running in scan_run.cpp.
 struct ScanReconstruction::Impl {
   explicit Impl(ScanReconstructionOptions given);
 
@@ -100,7 +111,7 @@ struct ScanReconstruction::Impl {
   void gather_images(Tensor& image);
   void gather_maps();
 
-  // -- planning ----------------------------------------------------------------------------------
+  // -- opening -----------------------------------------------------------------------------------
   void open_basis();
   void check_options();
   void check_ball(const Regularizer& ball) const;
@@ -109,6 +120,8 @@ struct ScanReconstruction::Impl {
   void open_center();
   void open_weights();
   void open_partial();
+
+  // -- planning ----------------------------------------------------------------------------------
   void rehearse_calibration();
   const Rehearsal& rehearsal(bool in_memory);
   std::optional<Tensor> density_of(index_t group) const;

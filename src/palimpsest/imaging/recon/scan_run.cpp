@@ -356,24 +356,25 @@ void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, ind
 void ScanReconstruction::Impl::check_image(const ScanReconstructionResult& result) const {
   if (largest_part(result.image) != 0) return;
   if (result.iterations == 0 && options.tolerance >= 1) {
-    throw ValueError(
-        fmt::format("[--tolerance] got {}, above the residual of an image of 0: nothing was done. "
-                    "Try a number below 1",
-                    options.tolerance));
+    throw wrong_option("tolerance",
+                       "got {}, above the residual of an image "
+                       "of 0: nothing was done. Try a number below 1",
+                       options.tolerance);
   }
   if (!are_quadratic(options.regularizers)) {
-    throw ValueError(
-        "[--reg] the image is 0 everywhere: weights are too large for it, a ball holds all of "
-        "k-space, or the coil maps are 0 where the scan has signal. Try smaller numbers");
+    throw wrong_option(
+        "regularizers",
+        "the image is 0 everywhere: weights are too large for it, a ball holds all of k-space, or "
+        "the coil maps are 0 where the scan has signal. Try smaller numbers");
   }
-  throw ValueError(
-      has_maps()
-          ? fmt::format("[--maps] the image is 0 everywhere: the coil maps of {} are 0 where the "
-                        "scan has signal. Try other maps, or without --maps",
-                        options.maps)
-          : fmt::format("[{}] the image is 0 everywhere: the calibration lines gave no coil maps. "
-                        "Try --maps FILE",
-                        options.kspace));
+  throw ValueError(has_maps()
+                       ? fmt::format("[ScanReconstructionOptions.maps] the image is 0 everywhere: "
+                                     "the coil maps of {} are 0 where the scan has signal. Try "
+                                     "other maps, or without ScanReconstructionOptions.maps",
+                                     options.maps)
+                       : fmt::format("[{}] the image is 0 everywhere: the calibration lines gave "
+                                     "no coil maps. Try ScanReconstructionOptions.maps FILE",
+                                     options.kspace));
 }
 
 // Factors of the whole grid of an item: 1 outside of the wanted part.
@@ -457,7 +458,7 @@ SolveResult ScanReconstruction::Impl::solved(const Tensor& y, const Tensor& of_i
                                              const ImageSolver::ScaleOf& scale_of) {
   if (options.resume.empty()) return solver->run(y, of_item, ledger, scale_of);
   const auto refuse = [&](const Error& error) {
-    throw ValueError(fmt::format("[--resume] {}: {}", options.resume, error.what()));
+    throw wrong_option("resume", "{}: {}", options.resume, error.what());
   };
   try {
     return solver->run(y, of_item, ledger, scale_of);

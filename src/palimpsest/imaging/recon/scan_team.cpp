@@ -80,7 +80,8 @@ void ScanReconstruction::Impl::shape_team() {
   const int along = is_named ? given.size("solve") : largest_divisor(given.size(), solves);
   team = given.reshaped({{"solve", along}, {"coil", given.size() / along}});
   // A checkpoint knows the operator that it belongs to, and each rank has another one.
-  const char* const option = options.checkpoint ? "--checkpoint" : "--resume";
+  const char* const option = options.checkpoint ? "ScanReconstructionOptions.checkpoint"
+                                                : "ScanReconstructionOptions.resume";
   if (has_part_of_coils() && (options.checkpoint || !options.resume.empty())) {
     throw ValueError(
         fmt::format("[{}] {} ranks share the coils of a solve, expected one rank. Try without {}",

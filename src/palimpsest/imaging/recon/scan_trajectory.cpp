@@ -106,7 +106,7 @@ void ScanFile::open_raw_trajectory() {
   for (index_t s = 1; s < layout_.n_slices(); ++s) {
     if (ordered_readouts(s).size() == readouts.size()) continue;
     throw ValueError(fmt::format(
-        "[scan] slice {} has {} readouts, expected {} as the first one. Try --slice",
+        "[scan] slice {} has {} readouts, expected {} as the first one. Try ScanOptions.slice",
         layout_.slices[static_cast<std::size_t>(s)], ordered_readouts(s).size(), readouts.size()));
   }
   const bool has_planes = std::any_of(readouts.begin(), readouts.end(), [&](std::size_t i) {
@@ -142,9 +142,10 @@ void ScanFile::open_raw_trajectory() {
               counter_of(scan.readouts[readouts[k]], options_.as) == layout_.frames[frame];
   }
   if (!is_even) {
-    throw ValueError(fmt::format(
-        "[--as] {} has {} readouts in {} frames: expected as many in each. Try --frames N instead",
-        path_, readouts.size(), n_frames));
+    throw ValueError(
+        fmt::format("[ScanOptions.as] {} has {} readouts in {} frames: expected as many in each. "
+                    "Try ScanOptions.readouts_per_frame N instead",
+                    path_, readouts.size(), n_frames));
   }
   set_frames_of_readouts();
   opening_bytes_ = raw_->opening_bytes() +
@@ -246,9 +247,8 @@ void ScanFile::open_array_trajectory() {
   const auto axes = shape.size();
   if (shape[axes - 1] != n || shape[axes - 2] * frames != spokes || shape[axes - 3] != 1) {
     throw ValueError(fmt::format(
-        "[--trajectory] {} has {} readouts of {} samples, but k-space {} has the shape {}: "
-        "expected "
-        "(coil, {}, {})",
+        "[ScanOptions.trajectory] {} has {} readouts of {} samples, but k-space {} has the shape "
+        "{}: expected (coil, {}, {})",
         options_.trajectory, spokes, n, path_, to_string(without_single_axes(shape)), spokes, n));
   }
   if (has_frames) {  // (coil, 1, frame * readout, sample)
@@ -273,13 +273,15 @@ void ScanFile::set_frames_of_readouts() {
   if (wanted == 0) return;
   const index_t step = options_.readouts_per_step > 0 ? options_.readouts_per_step : wanted;
   if (layout_.n_frames() > 1) {
-    throw ValueError(fmt::format(
-        "[--frames] {} has frames of its own, expected none. Try without --frames or --as", path_));
+    throw ValueError(
+        fmt::format("[ScanOptions.readouts_per_frame] {} has frames of its own, expected none. Try "
+                    "without ScanOptions.readouts_per_frame or ScanOptions.as",
+                    path_));
   }
   if (wanted > n_readouts) {
-    throw ValueError(
-        fmt::format("[--frames] got {} readouts for a frame of {}, expected at most {}", wanted,
-                    path_, n_readouts));
+    throw ValueError(fmt::format(
+        "[ScanOptions.readouts_per_frame] got {} readouts for a frame of {}, expected at most {}",
+        wanted, path_, n_readouts));
   }
   layout_.frames.clear();
   for (index_t at = 0; at + wanted <= n_readouts; at += step) {

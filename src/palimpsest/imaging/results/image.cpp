@@ -157,8 +157,9 @@ std::array<index_t, 3> spatial_extents(const Image& image) {
 Dims usual_names(std::size_t rank) {
   static const char* const kNames[] = {"Nx", "Ny", "Nz", "T", "B5", "B6", "B7", "B8"};
   if (rank > std::size(kNames)) {
-    throw ShapeError(fmt::format("[names] got an array of {} axes, expected at most {}. Try --axes",
-                                 rank, std::size(kNames)));
+    throw ShapeError(fmt::format(
+        "[names] got an array of {} axes, expected at most {}. Try Image.names of your own", rank,
+        std::size(kNames)));
   }
   Dims names;
   for (std::size_t i = rank; i-- > 0;) names.push_back(NamedDimension(kNames[i]));

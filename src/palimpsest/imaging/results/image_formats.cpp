@@ -55,7 +55,7 @@ NiftiImage to_nifti(const Image& image) {
   const bool has_slices = has(image, "S");
   if (has_slices && has(image, "Nz")) {
     throw ShapeError(
-        "[NIfTI] has one axis for slices (S) and z: got both. Try --slice S=0:1 for each");
+        "[NIfTI] has one axis for slices (S) and z: got both. Try one slice at a time");
   }
   std::vector<const char*> order;
   std::vector<std::string> others;
@@ -198,8 +198,9 @@ IsmrmrdImages to_ismrmrd(const Image& image) {
     const bool is_counted = std::any_of(std::begin(kCounters), std::end(kCounters),
                                         [&](const Counter& c) { return text == c.name; });
     if (is_counted || text == "Nx" || text == "Ny" || text == "Nz" || text == "C") continue;
-    throw ShapeError(fmt::format("[ISMRMRD] has no counter for the axis {} of {}. Try --axes", text,
-                                 image.names.str()));
+    throw ShapeError(
+        fmt::format("[ISMRMRD] has no counter for the axis {} of {}. Try other Image.names", text,
+                    image.names.str()));
   }
   std::vector<const char*> order;
   for (const Counter& counter : kCounters) order.push_back(counter.name);
@@ -362,10 +363,10 @@ Tensor to_bart(const Image& given) {
     const bool is_known = std::any_of(std::begin(kBartNames), std::end(kBartNames),
                                       [&](const char* known) { return name.str() == known; });
     if (!is_known) {
-      throw ShapeError(fmt::format(
-          "[BART] has no dimension {} of {}. Try --axes with Nx, Ny, Nz, C, M, T, S, or B5 and so "
-          "on for the others",
-          name.str(), image.names.str()));
+      throw ShapeError(
+          fmt::format("[BART] has no dimension {} of {}. Try Image.names of Nx, Ny, Nz, C, M, T, "
+                      "S, or B5 and so on for the others",
+                      name.str(), image.names.str()));
     }
   }
   std::vector<const char*> order(std::rbegin(kBartNames), std::rend(kBartNames));

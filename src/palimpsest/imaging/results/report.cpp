@@ -130,8 +130,10 @@ std::string page(const ReportContents& contents, index_t most_points, bool has_m
   text += stages_text(contents);
   if (!contents.memory_svg.empty()) {
     text += "<h2>Memory over one iteration</h2>\n";
-    text += has_memory ? svg_element(contents.memory_svg)
-                       : "<p>The picture is too large for this page: see --plan.</p>\n";
+    text +=
+        has_memory
+            ? svg_element(contents.memory_svg)
+            : "<p>The picture is too large for this page: see the plan in a file of its own.</p>\n";
   }
   if (!contents.operator_tree.empty()) {
     text += "<h2>Operator</h2>\n<pre>" + xml_text(contents.operator_tree) + "</pre>\n";
