@@ -167,14 +167,16 @@ void Branches::drop_late_conditions(const std::vector<Apply>& order) {
     const auto it = places.find(v.owner().node());
     return it == places.end() ? order.size() + 1 : it->second;
   };
-  std::vector<std::size_t> own, all;  // from where on the condition is known; those around it too
+  std::vector<std::size_t> own,
+      nested;  // place after which a condition is known: its own; with those around it
   for (const Branch& branch : list_) {
     own.push_back(known_from(branch.condition));
-    all.push_back(branch.parent < 0 ? own.back() : std::max(own.back(), all[at(branch.parent)]));
+    nested.push_back(branch.parent < 0 ? own.back()
+                                       : std::max(own.back(), nested[at(branch.parent)]));
   }
   for (std::size_t i = 0; i < order.size(); ++i) {
     int branch = of(order[i]), kept = branch;
-    for (; branch >= 0 && all[at(branch)] > i; branch = (*this)[branch].parent) {
+    for (; branch >= 0 && nested[at(branch)] > i; branch = (*this)[branch].parent) {
       if (own[at(branch)] > i) kept = (*this)[branch].parent;
     }
     if (of(order[i]) >= 0) of_[order[i].node()] = kept;
