@@ -496,7 +496,7 @@ endfunction()
 function(palimpsest_hide_openblas result layer)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/palimpsest_${layer}.o)
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CMAKE_LINKER} -r --wrap=blas_memory_alloc -o ${object} $<TARGET_OBJECTS:palimpsest_${layer}>
+    COMMAND ${CMAKE_LINKER} -r ${palimpsest_openblas_links} -o ${object} $<TARGET_OBJECTS:palimpsest_${layer}>
       ${OPENBLAS_LIBRARY}
     COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=_Z* --keep-global-symbol=DW.ref.* ${object}
     DEPENDS $<TARGET_OBJECTS:palimpsest_${layer}> COMMAND_EXPAND_LISTS VERBATIM)

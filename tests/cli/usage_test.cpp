@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <ostream>
 
 #include "cli/run_command.hpp"
@@ -14,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(NearestWord, FindsWhatWasMeant) {
   const std::vector<std::string> words = {"--iterations", "--lambda", "--maps", "--save-maps"};
@@ -130,6 +132,16 @@ TEST(Usage, DoctorKnowsThisMachine) {
     EXPECT_THAT(result.out, HasSubstr(text));
   }
   EXPECT_THAT(run_command({"doctor", "--json"}).out, HasSubstr("\"FFT\": "));
+}
+
+TEST(Usage, DoctorSaysWhoChoseTheKernelsOfBlas) {
+  unsetenv("OPENBLAS_CORETYPE");
+  EXPECT_THAT(run_command({"doctor"}).out,
+              AllOf(HasSubstr("products checked"), Not(HasSubstr("chosen by OPENBLAS_CORETYPE"))));
+  setenv("OPENBLAS_CORETYPE", "Nehalem", 1);
+  EXPECT_THAT(run_command({"doctor"}).out,
+              HasSubstr("kernels for Nehalem, chosen by OPENBLAS_CORETYPE, products checked"));
+  unsetenv("OPENBLAS_CORETYPE");
 }
 
 }  // namespace

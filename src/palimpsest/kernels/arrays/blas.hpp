@@ -30,7 +30,8 @@ struct GemmScale {
 void gemm(DType dtype, index_t m, index_t n, index_t k, const GemmFactor& a, const GemmFactor& b,
           void* out, index_t leading, const GemmScale& scale = {});
 
-/// Name and version of the library that multiplies.
+/// Name and version of the library that multiplies, its kernels, who chose them, and whether their
+/// products are right.
 std::string blas_library_version();
 
 }  // namespace palimpsest
