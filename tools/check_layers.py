@@ -17,6 +17,8 @@
    name, the linker keeps functions of only one.
 9. Texts of the library name no option of the command such as `--maps`, which callers of C++ and Python
    do not have. They name a field, as `ScanOptions.slice`; cli/option_words.cpp has a row for each.
+10. A variable of the environment that src/palimpsest reads is in the table of docs/howto/embed.md.
+    `palimpsest doctor` reads each but the two that are no settings.
 """
 
 import argparse
@@ -54,6 +56,10 @@ SHORTCUTS = {"src/palimpsest/testing.hpp"}
 FLAG = re.compile(r'"[^"\n]*?(?<![\w-])(--[a-z][a-z-]+)')
 FIELD = re.compile(r'"[^"\n]*?\b((?:Scan|ScanReconstruction)Options\.\w+)|wrong_option\("(\w+)"')
 WORDS = "src/palimpsest/cli/option_words.cpp"
+READS_ENVIRONMENT = re.compile(r"\bgetenv\(")
+VARIABLE = re.compile(r'"(HOME|[A-Z]+_[A-Z_]*[A-Z])"')
+LISTED_VARIABLES, SHOWN_VARIABLES = "docs/howto/embed.md", "src/palimpsest/cli/doctor.cpp"
+NO_SETTINGS = {"HOME", "PALIMPSEST_STUBS"}
 LONGEST_FILE = 800
 LONGEST_LINE = 100
 FULLEST_FOLDER = 40
@@ -280,9 +286,22 @@ def check_words(tree):
                     yield f"{name}:{number}: {WORDS} has no word of the command for {field}"
 
 
+def check_environment(tree):
+    listed = set(re.findall(r"`([A-Z_]+)`", tree.text(LISTED_VARIABLES))) if LISTED_VARIABLES in tree.files else set()
+    read = {}
+    for name in tree.cpp_files("src/palimpsest/"):
+        if READS_ENVIRONMENT.search(tree.text(name)):
+            read[name] = set(VARIABLE.findall(tree.text(name)))
+    shown = read.get(SHOWN_VARIABLES, set()) | NO_SETTINGS
+    for name, variables in sorted(read.items()):
+        for variable in sorted(variables - listed):
+            yield f"{name}: reads {variable}, which the table of {LISTED_VARIABLES} lacks"
+        for variable in sorted(variables - shown):
+            yield f"{name}: reads {variable}, which {SHOWN_VARIABLES} does not show"
+
+
 CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
-          check_clients, check_adapters, check_locks, check_files,
-          check_words]
+          check_clients, check_adapters, check_locks, check_files, check_words, check_environment]
 
 
 def violations(root):

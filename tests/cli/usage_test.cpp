@@ -134,14 +134,37 @@ TEST(Usage, DoctorKnowsThisMachine) {
   EXPECT_THAT(run_command({"doctor", "--json"}).out, HasSubstr("\"FFT\": "));
 }
 
+void set_variable(const char* name, const char* value) {
+  if (value != nullptr) {
+    setenv(name, value, 1);
+  } else {
+    unsetenv(name);
+  }
+}
+
+// Runs doctor with one variable of the environment; null: unset. It is as before afterwards.
+std::string doctor_with(const char* name, const char* value) {
+  const char* const before = std::getenv(name);
+  const std::string kept = before != nullptr ? before : "";
+  set_variable(name, value);
+  const std::string text = run_command({"doctor"}).out;
+  set_variable(name, before != nullptr ? kept.c_str() : nullptr);
+  return text;
+}
+
+TEST(Usage, DoctorSaysWhatTheEnvironmentChanges) {
+  EXPECT_THAT(doctor_with("PALIMPSEST_LOG", "error"), HasSubstr("PALIMPSEST_LOG=error"));
+  EXPECT_THAT(doctor_with("PALIMPSEST_LOG", nullptr), Not(HasSubstr("PALIMPSEST_LOG")));
+  EXPECT_THAT(doctor_with("PALIMPSEST_FFT_WISDOM", "off"), HasSubstr("FFT plans      estimated"));
+  EXPECT_THAT(doctor_with("PALIMPSEST_FFT_WISDOM", "/some/where"),
+              HasSubstr("measured, kept in /some/where"));
+}
+
 TEST(Usage, DoctorSaysWhoChoseTheKernelsOfBlas) {
-  unsetenv("OPENBLAS_CORETYPE");
-  EXPECT_THAT(run_command({"doctor"}).out,
-              AllOf(HasSubstr("products checked"), Not(HasSubstr("chosen by OPENBLAS_CORETYPE"))));
-  setenv("OPENBLAS_CORETYPE", "Nehalem", 1);
-  EXPECT_THAT(run_command({"doctor"}).out,
+  EXPECT_THAT(doctor_with("OPENBLAS_CORETYPE", nullptr),
+              AllOf(HasSubstr("products checked"), Not(HasSubstr("OPENBLAS_CORETYPE"))));
+  EXPECT_THAT(doctor_with("OPENBLAS_CORETYPE", "Nehalem"),
               HasSubstr("kernels for Nehalem, chosen by OPENBLAS_CORETYPE, products checked"));
-  unsetenv("OPENBLAS_CORETYPE");
 }
 
 }  // namespace

@@ -127,6 +127,20 @@ class CheckLayers(unittest.TestCase):
         self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <hwy/highway.h>\n"},
                           "m.cpp:2: Highway is for copy and kernels of src/palimpsest only")
 
+    def test_variables_of_the_environment_are_listed_and_shown(self):
+        name = "src/palimpsest/base/a.cpp"
+        changes = {name: SPDX + 'auto home = getenv("HOME"), log = getenv("PALIMPSEST_LOG");\n'}
+        found = self.run_on(changes)
+        for variable in ("HOME", "PALIMPSEST_LOG"):
+            self.assertIn(f"{name}: reads {variable}, which the table of docs/howto/embed.md lacks", found)
+        changes["docs/howto/embed.md"] = (
+            "<!-- SPDX-License-Identifier: Apache-2.0 -->\n| `HOME` |\n| `PALIMPSEST_LOG` |\n")
+        self.assertEqual(
+            self.run_on(changes),
+            f"{name}: reads PALIMPSEST_LOG, which src/palimpsest/cli/doctor.cpp does not show\n")
+        changes["src/palimpsest/cli/doctor.cpp"] = SPDX + 'auto log = getenv("PALIMPSEST_LOG");\n'
+        self.assertEqual(self.run_on(changes), "")
+
     def test_every_file_names_its_licence(self):
         self.assert_found({"docs/page.md": "# A page\n"},
                           "docs/page.md: has no line 'SPDX-License-Identifier: Apache-2.0'")

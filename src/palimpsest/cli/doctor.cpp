@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest doctor: facts about this machine and this build.
 
+#include <array>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -52,6 +54,20 @@ std::vector<std::string> processor_has() {
   return sets;
 }
 
+// The settings among the variables of docs/howto/embed.md.
+constexpr std::array kVariables = {"PALIMPSEST_FLAGS",  "PALIMPSEST_LOG", "PALIMPSEST_FFT_WISDOM",
+                                   "OPENBLAS_CORETYPE", "XDG_CACHE_HOME", "OMPI_COMM_WORLD_SIZE",
+                                   "PMI_SIZE",          "MPI_LOCALNRANKS"};
+
+std::string environment() {
+  std::string text;
+  for (const char* const name : kVariables) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  }
+  return text.empty() ? "nothing set" : text;
+}
+
 #if defined(__clang__)
 constexpr const char* kCompiler = "Clang " __clang_version__;
 #else
@@ -67,10 +83,16 @@ void doctor(const DoctorOptions& options) {
       {"compiler", kCompiler},
       {"threads", std::to_string(libraries.threads) + " of " +
                       std::to_string(std::thread::hardware_concurrency())},
-      {"SIMD target", fmt::format("{}; FFT and BLAS choose at run time", built_for())},
+      {"SIMD target",
+       fmt::format("{} chosen at run time; other code for {}", libraries.vectors, built_for())},
       {"processor has", listed(processor_has())},
       {"FFT", libraries.fft},
+      {"FFT plans", libraries.fft_plans},
       {"BLAS", libraries.blas},
+      {"caches",
+       fmt::format("{} bytes of a core, {} bytes in all", with_commas(libraries.core_cache_bytes),
+                   with_commas(libraries.last_cache_bytes))},
+      {"environment", environment()},
       {"memory spaces", "cpu:0 to cpu:" + std::to_string(kMaxHostSpaces - 1)},
       {host.str() + " live", with_commas(static_cast<index_t>(stats.live_bytes)) + " bytes"},
   };

@@ -4,15 +4,22 @@
 #include <string>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/base/dtype.hpp"
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Libraries and instruction sets that the kernels use at run time.
+/// Libraries, instruction sets and sizes that the kernels use at run time.
 struct ComputeLibraries {
-  /// Name and version, as the libraries report them.
+  /// Name and version, as the libraries report them; of BLAS also its kernels and who chose them.
   std::string fft, blas;
   /// Threads of the thread pool.
   int threads = 1;
+  /// The instruction set of the kernels, in the words of the library Highway.
+  std::string vectors;
+  /// How transforms are planned and where measurements are kept.
+  std::string fft_plans;
+  /// Bytes taken for the cache of one core and for the last cache.
+  index_t core_cache_bytes = 0, last_cache_bytes = 0;
 };
 ComputeLibraries compute_libraries();
 
