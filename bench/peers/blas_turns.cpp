@@ -15,6 +15,7 @@
 #include "palimpsest/kernels/arrays/blas.hpp"
 #include "palimpsest/kernels/arrays/contract.hpp"
 #include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace {
 
@@ -63,12 +64,10 @@ double product(DType dtype, index_t n) {
   const Extents extents{n, n};
   const Strides strides{n, 1};
   const Contraction c{{0, 1}, {1, 2}, {0, 2}};
+  const ConstView left{a.data(), dtype, extents, strides}, right{b.data(), dtype, extents, strides};
+  const MutableView result{out.data(), dtype, extents, strides};
   return least([] {},
-               [&] {
-                 run_contraction(c, {a.data(), dtype, extents, strides},
-                                 {b.data(), dtype, extents, strides},
-                                 {out.data(), dtype, extents, strides});
-               });
+               [&] { run_with_threads(1, [&] { run_contraction(c, left, right, result); }); });
 }
 
 template <class T>
