@@ -12,6 +12,7 @@
 #include "palimpsest/run/frame.hpp"
 #include "palimpsest/run/program.hpp"
 #include "support/expect_error.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -173,6 +174,27 @@ TEST_F(PlanCheckTest, FindsStepsThatWriteIntoTheMemoryOfOthers) {
   const Function f = function(
       {x}, sum, {.mode = DebugMode({.base = Mode::no_rewrite, .patience = 1, .preallocated = {}})});
   expect_error<BadPlan>([&] { f(a); }, "no buffer lies there: an op wrote outside");
+}
+
+// The op writes beside its result only in the plan, where no guard page is.
+TEST_F(PlanCheckTest, FindsStepsThatWriteBesideADestination) {
+  for (const index_t beside : {-1, 40}) {
+    const auto run = [beside](RunContext& c) {
+      Liar::copy(c.input(0), c.output(0));
+      if (!is_isolated(c)) static_cast<double*>(c.output(0).data)[beside] = 77;
+    };
+    const Variable u = liar({.run = run}, {ops::roll(x, 1, 0)});
+    for (const bool is_borrowed : {false, true}) {
+      const Function f =
+          function({x}, Out(u, {.borrow = is_borrowed}), {.mode = DebugMode(options)});
+      testing::Window out({40});
+      const Tensor before = out.tensor().clone();
+      expect_error<BadPlan>([&] { f.call_into(out.tensor(), a); },
+                            " was written in step 1: Liar: byte " + std::to_string(8 * beside) +
+                                " from the start of its 320 bytes");
+      EXPECT_TRUE(equal(out.tensor(), before));
+    }
+  }
 }
 
 TEST_F(PlanCheckTest, FindsStepsThatAllocate) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random functions of matrices with all kinds of layouts, in DebugMode: nothing is wrong, so
-// nothing may be reported; and in modes without reordered arithmetic, bits equal those of
-// NoRewrite.
+// nothing may be reported; in modes without reordered arithmetic, bits equal those of NoRewrite;
+// and in no mode a byte beside a destination or an argument changes.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,16 +9,21 @@
 
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/monitor_mode.hpp"
+#include "palimpsest/inspect/debug/nan_guard.hpp"
 #include "palimpsest/inspect/print.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/long_run.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
 
 class RandomMatrices {
  public:
-  explicit RandomMatrices(std::uint32_t seed) : random_(seed) {
+  /// whole: results are the last values. parts: they may be parts of these.
+  enum class Shown { whole, parts };
+  explicit RandomMatrices(std::uint32_t seed, Shown shown = Shown::whole) : random_(seed) {
     static constexpr index_t kSizes[] = {2, 4, 5, 7, 17};  // products with and without a library
     n_ = kSizes[pick(5)];
     const TensorType type{DType::float64, {n_, n_}, {}};
@@ -35,7 +40,9 @@ class RandomMatrices {
     ins_.push_back(c);
     for (std::size_t i = 0, n = 2 + pick(10); i < n; ++i) values_.push_back(step(c));
     for (std::size_t i = 0, n = 1 + pick(2); i < n; ++i) {
-      results_.push_back(Out(values_[values_.size() - 1 - i], {.borrow = chance(30)}));
+      const Variable& value = values_[values_.size() - 1 - i];
+      results_.push_back(
+          Out(shown == Shown::parts ? part_of(value) : value, {.borrow = chance(30)}));
     }
     if (!shared_.empty()) updates_.emplace_back(shared_[0], values_.back() * 0.125);
   }
@@ -57,6 +64,33 @@ class RandomMatrices {
     f.call(given, results);
     for (Tensor& t : results) t = t.clone();
     return results;
+  }
+  // Calls into windows, and expects the results of a call and all other bytes of the user as they
+  // were.
+  void expect_writes_inside(const Function& f, const std::vector<Tensor>& arguments) {
+    const Tensor before = state();
+    const std::vector<Tensor> expected = call(f, arguments);
+    const Tensor expected_state = state();
+    set_state(before);
+    std::vector<Tensor> given, around;
+    for (const Tensor& t : arguments) {
+      given.push_back(copy_as_it_lies(t));
+      around.push_back(storage_bytes(given.back()));
+    }
+    testing::Windows windows;
+    for (const Tensor& t : expected) {
+      windows.add(t.shape(), t.dtype(), testing::window_layout(random_()));
+    }
+    std::vector<Tensor> outs = windows.tensors();
+    const std::vector<Argument> all(given.begin(), given.end());
+    f.call_into(outs, std::span<const Argument>(all));
+    for (std::size_t k = 0; k < outs.size(); ++k) EXPECT_TRUE(equal(outs[k], expected[k])) << k;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      EXPECT_FALSE(first_change_beside(given[i], around[i])) << "argument " << i;
+    }
+    if (before.defined()) {
+      EXPECT_TRUE(equal(state(), expected_state));
+    }
   }
   Tensor state() const { return shared_.empty() ? Tensor() : shared_[0].get_value().clone(); }
   void set_state(const Tensor& value) {
@@ -94,7 +128,7 @@ class RandomMatrices {
         return t;
     }
   }
-  // A copy with the same strides.
+  // A copy with the same strides, inside a larger array.
   static Tensor copy_as_it_lies(const Tensor& t) {
     if (t.rank() == 0) return t.clone();
     index_t lowest = 0, highest = 0;
@@ -102,8 +136,30 @@ class RandomMatrices {
       const index_t reach = t.strides()[k] * (t.shape()[k] - 1);
       (reach < 0 ? lowest : highest) += reach;
     }
-    const Tensor line = t.as_strided({highest - lowest + 1}, {1}, t.offset() + lowest).clone();
-    return line.as_strided(t.shape(), t.strides(), -lowest);
+    const index_t n = highest - lowest + 1;
+    const Tensor whole = Tensor::full({3 * n}, -7.0);
+    whole(slice(n, 2 * n)).copy_from(t.as_strided({n}, {1}, t.offset() + lowest));
+    return whole.as_strided(t.shape(), t.strides(), n - lowest);
+  }
+  Variable part_of(const Variable& v) {
+    const auto k = static_cast<index_t>(1 + pick(static_cast<std::size_t>(n_)));
+    switch (pick(8)) {
+      case 0:
+      case 1:
+        return v(slice(0, k));
+      case 2:
+        return v(slice(n_ - k, {}));
+      case 3:
+        return v(all, slice(0, k));
+      case 4:
+        return v(slice(0, k)).reshape({k * n_});
+      case 5:
+        return v(slice(k - 1, {}, -1));
+      case 6:
+        return v.T()(slice(0, k));
+      default:
+        return v;
+    }
   }
 
   Variable step(const Variable& c) {
@@ -195,6 +251,26 @@ TEST(RandomFunctions, AProductWhoseTermsCancelIsNoAlarm) {
   const Function f = program.compiled(DebugMode({.base = FastRun(), .patience = 1}));
   for (int call = 0; call < 2; ++call) {
     EXPECT_NO_THROW(program.call(f, program.arguments())) << text_of(f);
+  }
+}
+
+TEST(RandomFunctions, WriteInsideTheirDestinationsInAllModes) {
+  const int n = testing::longer_unless_sanitized(2000);
+  // A value may be big or infinite.
+  const NanGuardOptions any{.nan_is_error = false, .inf_is_error = false, .big_is_error = false};
+  const Mode modes[] = {FastRun(),
+                        NoRewrite(),
+                        FastCompile(),
+                        FastRun().exact(),
+                        NanGuardMode(any),
+                        MonitorMode({}),
+                        DebugMode({.patience = 1, .preallocated = {}})};
+  for (int seed = 0; seed < n; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomMatrices program(static_cast<std::uint32_t>(seed), RandomMatrices::Shown::parts);
+    const Function f = program.compiled(modes[static_cast<std::size_t>(seed) % std::size(modes)]);
+    for (int call = 0; call < 2; ++call) program.expect_writes_inside(f, program.arguments());
+    ASSERT_FALSE(HasFailure()) << text_of(f);
   }
 }
 

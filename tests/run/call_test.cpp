@@ -8,6 +8,7 @@
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 #include "support/vectors.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -122,7 +123,8 @@ TEST_F(CallTest, UndefinedFunctionIsAValueError) {
 
 TEST_F(CallTest, ResultsAreWrittenIntoTensorsThatMayOverlapArguments) {
   const Function f = function({x, y}, {x + y, x * y});
-  Tensor a = vector_of({1, 2}), b = vector_of({3, 4}), out = Tensor::zeros({2});
+  Tensor a = vector_of({1, 2}), b = vector_of({3, 4});
+  testing::Window out({2});
   std::vector<Tensor> outs{a, out};
   f.call_into(outs, a, b);
   EXPECT_EQ(values(a), (std::vector<double>{4, 6}));
@@ -131,7 +133,7 @@ TEST_F(CallTest, ResultsAreWrittenIntoTensorsThatMayOverlapArguments) {
 
 TEST_F(CallTest, CallIntoAllocatesNothingWhereNothingOverlaps) {
   const Tensor a = vector_of({5, 6}), b = vector_of({1, 2});
-  Tensor out = Tensor::zeros({2});
+  testing::Window out({2});
   minus.call_into(out, a, b);
   const MemoryScope scope;
   minus.call_into(out, a, kw("y", b));
@@ -145,7 +147,8 @@ TEST_F(CallTest, CallIntoWritesBorrowedResultsStraightIntoDestinations) {
       function({x, y}, {Out(sum * 2.0, {.borrow = true}), Out(x - y, {.borrow = true})});
   const Tensor a = vector_of({5, 6}), b = vector_of({1, 2});
   const Tensor lent = f(a, b)[0];
-  std::vector<Tensor> outs{Tensor::zeros({2}), Tensor::zeros({2})};
+  testing::Window first({2}), second({2}, DType::float64, WindowLayout::shifted);
+  std::vector<Tensor> outs{first, second};
   const CopyStats stats;
   const MemoryScope scope;
   f.call_into(outs, a, b);

@@ -13,6 +13,7 @@
 #include "palimpsest/run/overlap_finder.hpp"
 #include "support/expect_error.hpp"
 #include "support/vectors.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -208,7 +209,8 @@ TEST_P(InEveryMode, ContainerGetsItsUpdateAndADestinationInsideItTheResult) {
   EXPECT_EQ(values(t.get_value()), (Numbers{2, 4, 4, 5}));
   // A container that is only read may be a destination.
   const Function read = function({}, {s.var() + 1.0, ops::cumsum(s.var(), 0)}, {.mode = mode()});
-  std::vector<Tensor> outs{s.get_value({.borrow = true})(slice({}, {}, -1)), Tensor::zeros({4})};
+  testing::Window sums({4});
+  std::vector<Tensor> outs{s.get_value({.borrow = true})(slice({}, {}, -1)), sums};
   read.call_into(outs);
   EXPECT_EQ(values(s.get_value()), (Numbers{9, 8, 7, 6}));
   EXPECT_EQ(values(outs[1]), (Numbers{5, 11, 18, 26}));
@@ -219,7 +221,8 @@ TEST_P(InEveryMode, DestinationsMayOverlapWhatTheOtherResultsShow) {
   const Function f = function({x}, {ops::index(x, {slice({}, {}, -1)}), x, x + 1.0},
                               {.updates = {{s, x}}, .mode = mode()});
   Tensor buffer = vector_of({1, 2, 3, 4, 5});
-  std::vector<Tensor> outs{buffer(slice(1, 4)), Tensor::zeros({3}), Tensor::zeros({3})};
+  testing::Window same({3}), more({3}, DType::float64, WindowLayout::strided);
+  std::vector<Tensor> outs{buffer(slice(1, 4)), same, more};
   f.call_into(outs, buffer(slice(0, 3)));
   EXPECT_EQ(values(buffer), (Numbers{1, 3, 2, 1, 5}));
   EXPECT_EQ(values(outs[1]), (Numbers{1, 2, 3}));
@@ -231,9 +234,9 @@ TEST(CallInto, ViewIsCopiedOnceStraightIntoItsDestination) {
   const Variable m = make_input({DType::float32, {kUnknown, kUnknown}, {}}, "m");
   const Function f = function({m}, m.T());
   const Tensor a = Tensor::arange(64 * 32, DType::float32).view({64, 32});
-  Tensor out = Tensor::zeros({32, 64}, DType::float32);
+  testing::Window out({32, 64}, DType::float32);
   f.call_into(out, a);
-  out.fill(0.0F);
+  out.tensor().fill(0.0F);
   const MemoryScope scope;
   const CopyStats copies;
   f.call_into(out, a);

@@ -392,7 +392,7 @@ void Call::prepare() {
 void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement) {
   SmallVector<const Tensor*, 32> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
-  const CallAccess access{program_, plan, frame, inputs};
+  const CallAccess access{program_, plan, frame, inputs, guarded_};
   if (measurement) measurement->pause();
   KeptInputs kept(access);
   const std::unique_ptr<CallWatch> watch = program_.inspection->watch(access);

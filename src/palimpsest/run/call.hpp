@@ -142,8 +142,9 @@ class Call {
   bool can_start(const Plan& plan, const Delivery& delivery) const;
   bool must_copy(const Plan& plan, const Delivery& delivery, bool is_update) const;
   bool is_in_its_container(const Plan& plan, std::size_t index) const;
-  bool use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const;
-  void prepare_borrowed(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const;
+  bool use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor& out);
+  Tensor& guarded_stand_in(std::size_t i, const Tensor& out);
+  void prepare_borrowed(const Plan& plan, Frame& frame, std::size_t i, Tensor& out);
   void check_destination(const Layout& layout, const Tensor& destination, std::size_t i) const;
   void bind_memory(const Plan& plan, Frame& frame) const;
   const Tensor* bound_to(const PlannedBuffer& buffer) const;
@@ -165,6 +166,7 @@ class Call {
   HeldCells held_cells_{*this};
   SmallVector<char, 8> is_apart_;              // per destination: no value of the call meets it
   SmallVector<ResultCopy, 32> result_copies_;  // per result, then update
+  std::vector<GuardedDestination> guarded_;    // with an inspection: in place of destinations
   // Numbers in the finder, per input and destination; kNotSearched: it meets nothing.
   static constexpr std::uint32_t kNotSearched = ~std::uint32_t{0};
   SmallVector<std::uint32_t, 32> number_of_;

@@ -101,6 +101,10 @@ std::vector<int> ranks_of(const Plan& plan) {
   return ranks;
 }
 
+std::span<std::byte> bytes_to_overwrite(Storage& storage) {
+  return {storage.overwrite_data(), storage.nbytes()};
+}
+
 }  // namespace
 
 Frame::Frame(const Plan& plan, Device device, Arena arena) : Frame(plan, device, arena, nullptr) {}
@@ -201,20 +205,36 @@ std::size_t Frame::index_of(const PlannedBuffer& buffer) const {
   return 0;
 }
 
-void Frame::use_arena(std::byte* arena) {
+void Frame::use_memory(std::size_t buffer, std::span<std::byte> memory) {
+  const PlannedBuffer& planned = plan_.buffers[buffer];
+  if (static_cast<index_t>(memory.size()) < planned.bytes) {
+    throw InternalError("[call] the buffer '" + planned.name + "' needs " +
+                        std::to_string(planned.bytes) + " bytes: got memory of " +
+                        std::to_string(memory.size()));
+  }
+  bases_[buffer] = memory.data();
+}
+
+void Frame::use_arena(std::span<std::byte> arena) {
+  if (arena_buffers_.empty()) return;
+  if (static_cast<index_t>(arena.size()) < plan_.arena_bytes) {
+    throw InternalError("[call] the arena needs " + std::to_string(plan_.arena_bytes) +
+                        " bytes: got memory of " + std::to_string(arena.size()));
+  }
   for (std::size_t b : arena_buffers_) {
-    bases_[b] = arena ? arena + plan_.buffers[b].offset : nullptr;
+    use_memory(b, arena.subspan(static_cast<std::size_t>(plan_.buffers[b].offset)));
   }
 }
 
 void Frame::refresh() {
   replace_pinned_arenas();
   if (plan_.arenas.empty()) {
-    use_arena(arenas_.empty() ? nullptr : arenas_[0].overwrite_data());
+    if (!arenas_.empty()) use_arena(bytes_to_overwrite(arenas_[0]));
   } else {
     for (std::size_t b : arena_buffers_) {
       const PlannedBuffer& buffer = plan_.buffers[b];
-      bases_[b] = arenas_[index_of(buffer)].overwrite_data() + buffer.offset;
+      use_memory(b, bytes_to_overwrite(arenas_[index_of(buffer)])
+                        .subspan(static_cast<std::size_t>(buffer.offset)));
     }
   }
   for (std::size_t b : update_buffers_) {
@@ -224,7 +244,7 @@ void Frame::refresh() {
       storage =
           Storage::allocate(static_cast<std::size_t>(buffer.bytes), device_of(buffer), "update");
     }
-    bases_[b] = storage.overwrite_data();
+    use_memory(b, bytes_to_overwrite(storage));
   }
 }
 

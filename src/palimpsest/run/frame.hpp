@@ -39,15 +39,20 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  /// The start of each buffer; the caller fills in those that are not the frame's own.
+  /// The start of each buffer; the caller fills in those of arguments, containers and constants,
+  /// whose layouts are those of the plan.
   std::span<std::byte*> bases() { return bases_; }
   /// Renews the addresses of the frame's own memory. A clone that a caller took of a borrowed
   /// result, or memory exported for writing, keeps the old bytes; the frame gets new memory.
   void refresh();
   /// True if the tensor may show bytes that a call with this frame writes.
   bool is_reached_by(const Tensor& t) const;
-  /// Sets the arena of a frame that was given none: at least arena_bytes, 64-byte aligned.
-  void use_arena(std::byte* arena);
+  /// Sets the start of a buffer whose memory others made. InternalError: it has fewer bytes than
+  /// the buffer.
+  void use_memory(std::size_t buffer, std::span<std::byte> memory);
+  /// Sets the arena of a frame that was given none: 64-byte aligned. InternalError: it has fewer
+  /// than arena_bytes.
+  void use_arena(std::span<std::byte> arena);
   /// Whether pages of mapped files are released after the step that read them.
   void stream_files(bool value) { streams_files_ = value; }
   /// Points all views at the present bases.

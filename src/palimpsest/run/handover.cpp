@@ -184,27 +184,37 @@ void Call::prepare_output(const Plan& plan, Frame& frame, std::size_t buffer,
   storage = Storage::allocate(static_cast<std::size_t>(planned.bytes), frame.device_of(planned),
                               "output");
   allocated_ += planned.bytes;
-  frame.bases()[buffer] = storage.overwrite_data();
+  frame.use_memory(buffer, {storage.overwrite_data(), storage.nbytes()});
 }
 
-bool Call::use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const {
+// Steps write the whole buffer, of which the result may be a part.
+bool Call::use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) {
   const Slot& slot = plan.slots[at(plan.outputs[i].slot)];
-  const bool is_usable =
-      out.is_contiguous() && slot.layout.is_dense() && slot.layout.byte_offset == 0;
-  if (!is_usable || !is_apart_[i]) return false;
-  if (out.device() != frame.device_of(plan.buffers[at(slot.buffer)])) return false;
-  frame.bases()[at(slot.buffer)] = static_cast<std::byte*>(out.raw_overwrite_data());
-  frame.output_storages[i] = out.storage();
+  const PlannedBuffer& buffer = plan.buffers[at(slot.buffer)];
+  const bool is_whole =
+      buffer.bytes == out.nbytes() && slot.layout.is_dense() && slot.layout.byte_offset == 0;
+  if (!is_whole || !out.is_contiguous() || !is_apart_[i]) return false;
+  if (out.device() != frame.device_of(buffer)) return false;
+  Tensor& target = program_.inspection ? guarded_stand_in(i, out) : out;
+  frame.use_memory(at(slot.buffer), {static_cast<std::byte*>(target.raw_overwrite_data()),
+                                     static_cast<std::size_t>(target.nbytes())});
+  frame.output_storages[i] = target.storage();
   return true;
+}
+
+// Memory in place of a destination, for an inspection that looks for writes beside it.
+Tensor& Call::guarded_stand_in(std::size_t i, const Tensor& out) {
+  guarded_.push_back({i, GuardedWindow(out.shape(), out.dtype())});
+  return guarded_.back().window.tensor();
 }
 
 // A result that would be borrowed from the arena is made in its destination, if its buffer holds
 // nothing else that is handed over.
-void Call::prepare_borrowed(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) const {
+void Call::prepare_borrowed(const Plan& plan, Frame& frame, std::size_t i, Tensor& out) {
   const int number = plan.slots[at(plan.outputs[i].slot)].buffer;
   const PlannedBuffer& buffer = plan.buffers[at(number)];
   const auto shows_it = [&](const Delivery& d) { return plan.slots[at(d.slot)].buffer == number; };
-  if (buffer.kind != BufferKind::arena || buffer.bytes != out.nbytes()) return;
+  if (buffer.kind != BufferKind::arena) return;
   if (std::any_of(plan.updates.begin(), plan.updates.end(), shows_it)) return;
   if (std::count_if(plan.outputs.begin(), plan.outputs.end(), shows_it) > 1) return;
   use_destination(plan, frame, i, out);

@@ -12,6 +12,7 @@
 #include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/plan/plan.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
+#include "palimpsest/tensor/guarded_window.hpp"
 
 namespace palimpsest {
 
@@ -27,6 +28,12 @@ struct StepAccess {
   std::span<std::byte> scratch;
 };
 
+/// Memory that a call with an inspection writes in place of a destination of the caller.
+struct GuardedDestination {
+  std::size_t output;
+  GuardedWindow window;
+};
+
 /// A call before its first step: memory is bound, nothing has been overwritten yet.
 struct CallAccess {
   const Program& program;
@@ -34,6 +41,8 @@ struct CallAccess {
   Frame& frame;
   /// The values of the graph's inputs. Those that the plan overwrites are the call's own.
   std::span<const Tensor* const> inputs;
+  /// Of call_into: no step may write beside these windows.
+  std::span<const GuardedDestination> destinations = {};
 };
 
 /// Follows one call. An exception of a member ends the call as an error of the step would.

@@ -61,7 +61,7 @@ std::byte* LoopFrame::place_of_result(const RunContext& context, std::size_t r, 
 
 void LoopFrame::bind_fixed(const RunContext& context) {
   const std::span<std::byte*> bases = frame_->bases();
-  frame_->use_arena(context.scratch().data());
+  frame_->use_arena(context.scratch());
   for (std::size_t b = 0; b < bases.size(); ++b) {
     const PlannedBuffer& buffer = plan_.body.buffers[b];
     if (buffer.kind != BufferKind::constant) continue;
@@ -70,7 +70,10 @@ void LoopFrame::bind_fixed(const RunContext& context) {
   }
   for (std::size_t r = 0; r < plan_.results.size(); ++r) {
     const index_t offset = plan_.results[r].offset;
-    if (offset >= 0) bases[at(result_buffers_[r])] = scratch(context, offset);
+    if (offset >= 0) {
+      frame_->use_memory(at(result_buffers_[r]),
+                         context.scratch().subspan(static_cast<std::size_t>(offset)));
+    }
   }
 }
 
@@ -114,7 +117,9 @@ void LoopFrame::bind_step(const RunContext& context, index_t t) {
   }
   for (std::size_t r = 0; r < plan_.results.size(); ++r) {
     if (plan_.results[r].is_direct) {
-      bases[at(result_buffers_[r])] = place_of_result(context, r, t);
+      frame_->use_memory(
+          at(result_buffers_[r]),
+          {place_of_result(context, r, t), static_cast<std::size_t>(plan_.results[r].bytes)});
     }
   }
   frame_->bind();

@@ -129,6 +129,7 @@ PlanWatch::PlanWatch(const DebugOptions& options, const CallAccess& call, Expect
       program_(call.program),
       plan_(call.plan),
       frame_(call.frame),
+      destinations_(call.destinations),
       expected_(std::move(expected)) {
   check_borrowed();
   const index_t arena = frame_.arena_bytes();
@@ -144,6 +145,33 @@ PlanWatch::PlanWatch(const DebugOptions& options, const CallAccess& call, Expect
     }
   }
   if (options_.poison) poison_all();
+  check_destinations("before the first step");
+}
+
+bool PlanWatch::writes_destination(std::size_t step) const {
+  const auto buffer_of = [&](int slot) { return plan_.slots[at(slot)].buffer; };
+  const std::vector<int>& written = plan_.steps[step].outputs;
+  return std::any_of(written.begin(), written.end(), [&](int slot) {
+    return std::any_of(destinations_.begin(), destinations_.end(), [&](const auto& destination) {
+      return buffer_of(plan_.outputs[destination.output].slot) == buffer_of(slot);
+    });
+  });
+}
+
+// Poison fills whole buffers, so it goes beyond a destination that is smaller than its buffer.
+void PlanWatch::check_destinations(const std::string& when) const {
+  for (const GuardedDestination& destination : destinations_) {
+    const auto change = destination.window.first_change();
+    if (!change) continue;
+    const int output = static_cast<int>(destination.output);
+    const Variable& v = program_.graph.outputs()[destination.output];
+    const int slot = plan_.outputs[destination.output].slot;
+    fail_plan(fmt::format("memory beside destination {} {} was written {}: byte {} from the start "
+                          "of its {} bytes. It is written as {}",
+                          output, v.str(), when, *change, destination.window.tensor().nbytes(),
+                          buffer_text(plan_, at(plan_.slots[at(slot)].buffer))),
+              {{}, v.owner(), v, -1, output});
+  }
 }
 
 void PlanWatch::poison(std::size_t buffer) {
@@ -258,6 +286,9 @@ void PlanWatch::after_step(const StepAccess& access) {
                     "and scratch lie."),
         {{}, access.node, v, -1, static_cast<int>(k)});
   }
+  if (writes_destination(access.step)) {
+    check_destinations("in " + step_text(plan_, static_cast<int>(access.step)));
+  }
   if (!options_.poison) return;
   for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
     const PlannedBuffer& buffer = plan_.buffers[b];
@@ -267,6 +298,7 @@ void PlanWatch::after_step(const StepAccess& access) {
 }
 
 void PlanWatch::after_hand_over(std::span<const Tensor> delivered) {
+  check_destinations("by a step");
   const auto& outputs = program_.graph.outputs();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const DebugValue expected = expected_(outputs[i]);

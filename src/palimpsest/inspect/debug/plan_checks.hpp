@@ -23,7 +23,8 @@ void check_same_plan(const Plan& first, const Plan& other, int run);
 using ExpectedValue = std::function<DebugValue(const Variable&)>;
 
 /// Follows a plan while it runs: every step must meet the expected inputs and give the expected
-/// results, bit for bit. Memory without an owner is poisoned.
+/// results, bit for bit. Memory without an owner is poisoned. Bytes beside a destination of the
+/// caller must stay as they are.
 class PlanWatch final : public CallWatch {
  public:
   PlanWatch(const DebugOptions& options, const CallAccess& call, ExpectedValue expected);
@@ -34,6 +35,8 @@ class PlanWatch final : public CallWatch {
 
  private:
   struct Kept;
+  void check_destinations(const std::string& when) const;
+  bool writes_destination(std::size_t step) const;
   void poison(std::size_t buffer);
   void poison_all();
   void check_borrowed() const;
@@ -47,6 +50,7 @@ class PlanWatch final : public CallWatch {
   const Program& program_;
   const Plan& plan_;
   Frame& frame_;
+  std::span<const GuardedDestination> destinations_;
   ExpectedValue expected_;
   std::uint64_t allocations_ = 0;  // of this thread, before the step
   std::unordered_map<const ApplyNode*, std::size_t> step_of_;
