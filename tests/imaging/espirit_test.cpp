@@ -340,7 +340,7 @@ TEST(Espirit, ThePlanIsWhatIsHeld) {
   expect_planned(many, EspiritOptions{});
   expect_planned(many, scattered);  // fewer windows than columns
   EspiritOptions weighted;
-  weighted.threshold = automatic;
+  weighted.threshold = std::nullopt;
   expect_planned(kspace, weighted);
   // With an output array, only the workspace is held.
   ScratchArray array(::testing::TempDir(), {1, 5, 50, 37}, DType::complex64);
@@ -380,7 +380,7 @@ Tensor noisy(const Tensor& kspace, double sigma2) {
 TEST(Espirit, AutomaticWeightsFollowTheNoise) {
   const Tensor kspace = head_kspace(4, 40, 40);
   EspiritOptions options;
-  options.threshold = automatic;
+  options.threshold = std::nullopt;
   options.sigma2 = 0;
   // Nothing is noise. Without any, rounding errors would decide whether the smallest value is 0.
   EXPECT_EQ(espirit(noisy(kspace, 1e-4), options).vectors, 144);
@@ -404,7 +404,7 @@ TEST(Espirit, AutomaticWeightsFollowTheNoise) {
 TEST(Espirit, AnAutomaticCropValueRisesWithTheNoise) {
   const Tensor kspace = noisy(head_kspace(4, 32, 32), 1e-3);
   EspiritOptions options;
-  options.crop = automatic;
+  options.crop = std::nullopt;
   options.sigma2 = 0;
   const MapsResult all = espirit(kspace, options);
   EXPECT_NEAR(all.crop, 0.5, 0.0101);  // every point helps to explain the data
@@ -457,7 +457,7 @@ TEST(Espirit, NamesWhatIsWrong) {
   options = {};
   options.crop = std::numeric_limits<double>::quiet_NaN();
   expect_error<ValueError>([&] { espirit(kspace, options); }, "crop: got nan");
-  options.crop = automatic;
+  options.crop = std::nullopt;
   options.soft = true;
   expect_error<ValueError>([&] { plan_espirit(kspace.shape(), options); }, "soft");
 }

@@ -11,9 +11,6 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// A number that the data decide.
-inline constexpr std::nullopt_t automatic = std::nullopt;
-
 struct EspiritOptions {
   /// Largest extent of the calibration area along an axis.
   index_t calibration = 24;
@@ -21,13 +18,13 @@ struct EspiritOptions {
   std::optional<CalibrationArea> area = {};
   /// Extent of the windows along each axis that has more than one point.
   index_t kernel = 6;
-  /// Singular vectors with sigma > sqrt(threshold) sigma_1 are kept. `automatic`: all of them,
+  /// Singular vectors with sigma > sqrt(threshold) sigma_1 are kept. `std::nullopt`: all of them,
   /// weighted by (1 - l / sigma)+ with the l that Stein's unbiased estimate of risk prefers.
   std::optional<double> threshold = 0.001;
   /// Instead of the threshold: this number of vectors, or those with sigma > percent / 100 sigma_1.
   std::optional<index_t> rank = {};
   std::optional<double> percent = {};
-  /// Maps are 0 where the eigenvalue is smaller. `automatic`: by Stein's unbiased estimate.
+  /// Maps are 0 where the eigenvalue is smaller. `std::nullopt`: by Stein's unbiased estimate.
   std::optional<double> crop = 0.8;
   index_t sets = 1;
   /// Maps fade out around the crop value.

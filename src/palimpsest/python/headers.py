@@ -18,7 +18,6 @@ SECTIONS = ("Math", "Shapes", "Units", "DTypes", "Aliases", "Stops", "Status", "
 WORDS = [
     (r"\bstd::nullopt\b", "None"),
     (r"\bautomatic: by\b", "None: by"),
-    (r"`automatic`", "None"),
     (r"\bbudget_bytes\b", "budget"),
     (r"\bis_mutable\b", "mutable"),
     (r"\.(H|N)\(\)", r".\1"),
