@@ -11,7 +11,9 @@ from palimpsest import _core
 
 # The latest class, or op of a function, of each op name.
 _named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-_generations: dict[str, int] = {}  # number of earlier definitions of the name
+# Number of earlier definitions of the name. The module of the bindings, of which a process has one, keeps
+# it for a package that is imported again.
+_generations: dict[str, int] = vars(_core).setdefault("_generations", {})
 
 
 # Locks of ops that are not thread_safe. A child of fork() lacks the threads that may hold them.

@@ -5,6 +5,8 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "palimpsest/python/families.hpp"
 
@@ -165,6 +167,10 @@ constinit std::array<PyObject*, kMost> functions{};
 constinit std::array<PyMethodDef, kMost> definitions{};
 constinit Global<std::array<Visible, kMost>> visible;
 constinit std::size_t count = 0;
+// Definitions by bound function and document, so that a package that is imported again has those of
+// the first time.
+using KnownDefinitions = std::map<std::pair<PyObject*, std::string>, std::size_t>;
+constinit Global<KnownDefinitions> known_definitions;
 
 // True if a value may be of the types that a signature shows. Others than these take anything.
 bool fits(std::string_view types, nb::handle given) {
@@ -251,9 +257,8 @@ std::string wrong_argument(const std::vector<Parameter>& list, nb::handle argume
 
 // Names the function, and the argument that does not fit, in messages that lack them: of nanobind,
 // which show the signature, and of conversions of arguments, which know only their part.
-void name_argument(std::size_t function, nb::handle arguments, nb::handle keywords) {
+void name_argument(const Visible& shown, nb::handle arguments, nb::handle keywords) {
   nb::python_error error;
-  const Visible& shown = visible.get()[function];
   std::string text = str_of(error.value());
   const nb::object own = nb::module_::import_("palimpsest._core.errors").attr("Error");
   if (text.find("(): incompatible function arguments") != std::string::npos && text[0] != '[') {
@@ -281,6 +286,15 @@ nb::object with_self(PyObject* self, PyObject* arguments) {
   return all;
 }
 
+// The result of a function; null after an error, which names the argument.
+PyObject* call_named(std::size_t function, nb::handle arguments, nb::handle keywords) {
+  PyObject* const result = PyObject_Call(functions[function], arguments.ptr(), keywords.ptr());
+  const bool is_named = result || !(PyErr_ExceptionMatches(PyExc_TypeError) ||
+                                    PyErr_ExceptionMatches(PyExc_ValueError));
+  if (!is_named) name_argument(visible.get()[function], arguments, keywords);
+  return result;
+}
+
 template <std::size_t I>
 PyObject* forward(PyObject* self, PyObject* arguments, PyObject* keywords) {
   if (!functions[I]) {
@@ -289,11 +303,7 @@ PyObject* forward(PyObject* self, PyObject* arguments, PyObject* keywords) {
   }
   try {
     const nb::object all = with_self(self, arguments);
-    PyObject* const result = PyObject_Call(functions[I], all.ptr(), keywords);
-    const bool is_named = result || !(PyErr_ExceptionMatches(PyExc_TypeError) ||
-                                      PyErr_ExceptionMatches(PyExc_ValueError));
-    if (!is_named) name_argument(I, all, keywords);
-    return result;
+    return call_named(I, all, keywords);
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -314,6 +324,8 @@ const char* kept(const std::string& text) {
 
 // The definition of a bound function, with the docstring of a key.
 PyMethodDef& defined(nb::handle f, const std::string& key, const std::string& name_in_errors) {
+  const auto [found, is_new] = known_definitions.get().try_emplace({f.ptr(), key}, count);
+  if (!is_new) return definitions[found->second];
   if (count == kMost) throw InternalError("[python] got too many functions; make kMost larger.");
   const nb::object overload = f.attr("__nb_signature__")[0];
   const std::string signature = nb::cast<std::string>(nb::object(overload[0]));
@@ -377,11 +389,82 @@ void show_methods(nb::handle type) {
   }
 }
 
+// -- constructors and calls ----------------------------------------------------------------------
+
+// nanobind finds them without the attributes of the class.
+
+// The parameters of a method that nanobind made for this very class.
+std::vector<Parameter> parameters_in(nb::handle type, const char* method) {
+  const nb::object found = type.attr("__dict__").attr("get")(method);
+  if (found.is_none() || !nb::hasattr(found, "__nb_signature__")) return {};
+  const nb::object overload = found.attr("__nb_signature__")[0];
+  const std::string signature = nb::cast<std::string>(nb::object(overload[0]));
+  return parameters_of(signature, nb::object(overload[2]));
+}
+
+constinit GlobalObject calls;  // a list of functions: nanobind refers to them without references
+
+void keep(nb::handle type, const char* method) {
+  calls.get().attr("append")(nb::object(type.attr("__dict__")[method]));
+}
+
+// An overload of a call for the arguments that no other one takes.
+void refuse_other_arguments(nb::handle type, const char* advice) {
+  const std::vector<Parameter> list = parameters_in(type, "__call__");
+  if (list.empty()) return;
+  const std::string name = nb::cast<std::string>(type.attr("__name__"));
+  nb::cpp_function_def(
+      [name, list, advice](nb::handle self, nb::args given, nb::kwargs named) {
+        throw TypeError("[" + name + "] " +
+                        wrong_argument(list, with_self(self.ptr(), given.ptr()), named) + advice);
+      },
+      nb::scope(type), nb::name("__call__"), nb::is_method());
+}
+
+// The text for a class that no call makes.
+std::string refusal_of(const std::string& name) {
+  return "[" + name + "] got a call of the class, expected one of the functions that make it." +
+         (name == "NamedLinop"
+              ? " Try one such as Dense(), or a class derived from NamedLinop that has fn."
+              : "");
+}
+
+// Puts a function around a constructor that names the argument in errors, as for other functions.
+void show_constructor(nb::handle type) {
+  // An exception has its own one.
+  if (!parameters_in(type, "__new__").empty() || nb::hasattr(type, "args")) return;
+  const std::string name = nb::cast<std::string>(type.attr("__name__"));
+  const auto define = [&](auto call) {
+    nb::cpp_function_def(call, nb::scope(type), nb::name("__init__"), nb::is_method());
+    keep(type, "__init__");
+  };
+  if (parameters_in(type, "__init__").empty()) {
+    return define(
+        [text = refusal_of(name)](nb::handle, nb::args, nb::kwargs) { throw TypeError(text); });
+  }
+  const nb::object bound = type.attr("__dict__")["__init__"];
+  PyMethodDef& definition = defined(bound, name + ".__init__", name);
+  const std::size_t function = static_cast<std::size_t>(&definition - definitions.data());
+  nb::delattr(type, "__init__");
+  define([function](nb::handle self, nb::args given, nb::kwargs named) {
+    const nb::object all = with_self(self.ptr(), given.ptr());
+    if (!nb::steal(call_named(function, all, named)).is_valid()) throw nb::python_error();
+  });
+  PyObject* const made =
+      PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition);
+  if (!made) throw nb::python_error();
+  type.attr("__init__") = nb::steal(made);  // with its signature
+}
+
 void document_class(nb::handle type, const std::string& key) {
   const nb::object present = type.attr("__doc__");
-  const std::string doc = docstring(key, present.is_none() ? "" : str_of(present), "", "None");
+  const std::string doc = docstring(key, present.is_none() ? "" : str_of(present),
+                                    parameter_lines(key, parameters_in(type, "__init__")), "None");
   if (!doc.empty()) type.attr("__doc__") = doc;
 }
+
+// Classes exist once, and are shown once.
+constinit Global<std::set<PyObject*>> shown_classes;
 
 // Replaces the functions of this module in a namespace, and documents its classes.
 void show(nb::dict scope, const std::string& module, const std::string& prefix) {
@@ -397,21 +480,28 @@ void show(nb::dict scope, const std::string& module, const std::string& prefix) 
       changed.emplace_back(nb::borrow(name), shown_function(value, prefix + text, name_of_module));
     } else if (PyType_Check(value.ptr())) {
       const std::string from = str_of(nb::object(value.attr("__module__")));
-      if (from.starts_with("palimpsest._core") || from == "palimpsest.errors") {
+      const bool is_own = from.starts_with("palimpsest._core") || from == "palimpsest.errors";
+      if (is_own && shown_classes.get().insert(value.ptr()).second) {
         document_class(value, prefix + text);
         if (!std::getenv("PALIMPSEST_STUBS")) classes.push_back(nb::borrow(value));
       }
     }
   }
   for (const auto& [name, value] : changed) scope[name] = value;
-  for (const nb::object& type : classes) show_methods(type);
+  for (const nb::object& type : classes) {
+    show_methods(type);
+    refuse_other_arguments(type, type.is(nb::type<LinopObject>()) ? " Try A.apply(x, out)." : "");
+    show_constructor(type);
+  }
 }
 
 }  // namespace
 
 void bind_visible(nb::module_& m) {
   m.def("_show", show, "scope"_a, "module"_a, "prefix"_a);
+  calls.set(nb::list());
   at_end([] {
+    calls.clear();
     for (PyObject*& f : functions) Py_CLEAR(f);
   });
 }
