@@ -28,6 +28,7 @@ class _Graph:
         self.tensors = [tensor for _, tensor in weights]
         self._function = function
         self._pullbacks: dict[Any, Any] = {}
+        self._pushforwards: dict[Any, Any] = {}
 
     def __call__(self, *values: Any) -> Any:
         return _Node.apply(self, *values, *self.tensors)
@@ -53,12 +54,28 @@ class _Graph:
             self._pullbacks[key] = _Graph(inputs, back)
         return self._pullbacks[key]
 
+    def pushforward(self, given: Any) -> Any:
+        """The graph of the tangents of the outputs, given tangents of some inputs and weights."""
+        if given not in self._pushforwards:
+            wrt = [v for v, is_given in zip(self.inputs + self.weights, given) if is_given]
+            tangents = [_core.tensor(v.dtype, v.type.shape) for v in wrt]
+            out = _core.pushforward(self.outputs, wrt, tangents)
+            self._pushforwards[given] = _Graph(self.inputs + tangents, out)
+        return self._pushforwards[given]
+
+    def tangents(self, values: Any, tangents: Any) -> Any:
+        """The tangents of the outputs at these values of inputs and weights; None where none is given."""
+        given = tuple(t is not None for t in tangents)
+        ahead = self.pushforward(given)
+        return ahead(*values[: len(self.inputs)], *(t for t in tangents if t is not None))
+
 
 class _Node(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, graph: Any, *values: Any) -> Any:
         ctx.graph = graph
         ctx.save_for_backward(*values)
+        ctx.save_for_forward(*values)
         ctx.set_materialize_grads(False)
         results = tuple(graph.run(values[: len(graph.inputs)]))
         ctx.mark_non_differentiable(
@@ -75,6 +92,10 @@ class _Node(torch.autograd.Function):
         back = graph.pullback(tuple(wanted), given)
         found = iter(back(*values[: len(graph.inputs)], *(c for c in cotangents if c is not None)))
         return None, *(next(found) if is_wanted else None for is_wanted in wanted)
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+        return tuple(ctx.graph.tangents(ctx.saved_tensors, tangents))
 
 
 # -- operators ----------------------------------------------------------------------------------
@@ -126,18 +147,28 @@ class _Application(torch.autograd.Function):
         ctx.linop = A
         ctx.graph = graph
         ctx.save_for_backward(x, *weights)
+        ctx.save_for_forward(x, *weights)
+        ctx.set_materialize_grads(False)
         return A(x)
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
         A = ctx.linop
         x, *weights = ctx.saved_tensors
+        if cotangent is None:
+            return None, None, *(None for _ in ctx.saved_tensors)
         _, _, of_x, *of_weights = ctx.needs_input_grad
         if not any(of_weights):
             back = _adjoint(A)(cotangent) if of_x else None
             return None, None, _like(back, x), *(None for _ in weights)
         found = iter(ctx.graph.pullback((of_x, *of_weights), (True,))(x, cotangent))
         return None, None, *(next(found) if wanted else None for wanted in (of_x, *of_weights))
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, __: Any, tangent: Any, *of_weights: Any) -> Any:
+        if all(t is None for t in of_weights):  # it is linear
+            return ctx.linop(tangent)
+        return ctx.graph.tangents(ctx.saved_tensors, (tangent, *of_weights))[0]
 
 
 def _like(gradient: Any, x: Any) -> Any:

@@ -50,6 +50,10 @@ ClassFacts find_facts(nb::handle type) {
       type.is(nb::type<ParameterObject>())) {
     return {Road::variable};
   }
+  if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
+                       reinterpret_cast<PyTypeObject*>(nb::type<LinopObject>().ptr()))) {
+    return {Road::refused, {}, "A @ x, or A.matrix()"};
+  }
   if (has(type, "filled") && has(type, "mask")) return {Road::refused, {}, ".filled()"};
   if (has(type, "tocsr")) return {Road::refused, {}, "ps.Sparse"};
   if (has(type, "to_numpy") && has(type, "iloc")) return {Road::refused, {}, ".to_numpy()"};
@@ -101,10 +105,13 @@ nb::object numpy() { return nb::module_::import_("numpy"); }
 constexpr std::string_view kItemKinds = "biufc";
 
 [[noreturn]] void throw_dtype(const std::string& got) {
+  const bool is_of_torch = got.starts_with("torch.");
+  const std::string nearest = nearest_dtype(is_of_torch ? got.substr(6) : got);
   throw DTypeError("[array] got elements of " + got +
                    ", expected bool, integers of 8 to 64 bits, float32, float64, complex64 or "
-                   "complex128. Try .astype('" +
-                   nearest_dtype(got) + "').");
+                   "complex128. Try " +
+                   (is_of_torch ? ".to(torch." + nearest + ")" : ".astype('" + nearest + "')") +
+                   ".");
 }
 
 // Gives a reference up, on any thread, unless the interpreter has ended.
@@ -242,9 +249,21 @@ Tensor from_dlpack_of(nb::handle object) {
   }
 }
 
+// True for a tensor that carries a tangent.
+bool has_tangent(nb::handle tensor) {
+  if (!records_tangents()) return false;
+  const nb::object mode = nb::module_::import_("torch.autograd.forward_ad");
+  return !nb::object(mode.attr("unpack_dual")(tensor).attr("tangent")).is_none();
+}
+
 // torch does not export tensors that require a gradient or are conjugated lazily.
 Tensor from_torch(nb::handle object, bool may_copy) {
   nb::object plain = nb::borrow(object);
+  if (has_tangent(object)) {
+    throw TypeError(
+        "[array] got a tensor of torch with a tangent, expected one without here. Try "
+        "palimpsest.torch.wrap(), or unpack_dual() first.");
+  }
   if (nb::cast<bool>(plain.attr("requires_grad"))) {
     if (records_gradients()) {
       throw TypeError(

@@ -31,6 +31,7 @@ constinit Global<std::vector<Backed>> all_backed;
 std::vector<Backed>& backed() { return all_backed.get(); }
 
 constinit GlobalObject is_grad_enabled;  // torch.is_grad_enabled
+constinit GlobalObject forward_mode;     // torch.autograd.forward_ad
 
 nb::object torch() { return nb::module_::import_("torch"); }
 
@@ -195,7 +196,16 @@ bool write_torch_tensor(const Parameter& parameter, const Tensor& value) {
   return true;
 }
 
+bool records_tangents() {
+  if (!forward_mode.is_set()) {
+    forward_mode.set(nb::module_::import_("torch.autograd.forward_ad"));
+  }
+  return nb::cast<int>(nb::object(forward_mode.get().attr("_current_level"))) >= 0 &&
+         nb::cast<bool>(nb::object(torch().attr("_C").attr("_is_fwd_grad_enabled")()));
+}
+
 bool is_recorded(const NamedLinop& A, nb::handle x) {
+  if (records_tangents()) return true;
   if (!records_gradients()) return false;
   if (nb::cast<bool>(nb::object(x.attr("requires_grad")))) return true;
   if (!has_torch_containers) return false;
@@ -248,6 +258,7 @@ void bind_torch_tensors(nb::module_& m) {
     for (const Backed& entry : std::exchange(backed(), {})) Py_DECREF(entry.weak_tensor);
     has_torch_containers = false;
     is_grad_enabled.clear();
+    forward_mode.clear();
   });
   m.def("_torch_weights", weights_of_graph, "outputs"_a);
   m.def(

@@ -16,7 +16,10 @@ nb::object torch_tensor_of(const Parameter& parameter);
 /// Writes a value of the parameter's type into that memory, and lets torch count the write. False
 /// if there is no such memory, or if the tensor has another type.
 bool write_torch_tensor(const Parameter& parameter, const Tensor& value);
-/// True if torch records present operations, and x or a parameter of A requires a gradient.
+/// True if torch computes tangents (forward-mode differentiation) at present.
+bool records_tangents();
+/// True if torch computes tangents, or records operations and x or a parameter of A requires
+/// a gradient.
 bool is_recorded(const NamedLinop& A, nb::handle x);
 /// True if torch records gradients at present.
 bool records_gradients();
