@@ -117,9 +117,10 @@ TEST(Application, ErrorsNameThePathAndTheDimension) {
   expect_error<ShapeError>([&] { chain(random({5})); }, "[Chain] size of dim 'N'");
   expect_error<DTypeError>([&] { A(Tensor::ones({3}, DType::int64)); }, "expected floating");
   expect_error<DTypeError>([&] { A(Tensor::ones({3}, DType::bool_)); }, "expected floating");
-  expect_error<DTypeError>([&] { chain(random({3}, DType::complex64)); },
-                           "[Chain[1]/Chain[1]/Dense] precision: parameter 'weight' is "
-                           "complex128, x is complex64. Try A.to(complex64)");
+  expect_error<DTypeError>(
+      [&] { chain(random({3}, DType::complex64)); },
+      "[Chain[1]/Chain[1]/Dense] precision: parameter 'weight' is "
+      "complex128, x is complex64. Try A.to(DType::complex64) or x.to(DType::complex128)");
   expect_error<ShapeError>(
       [&] {
         A(make_input({DType::complex128, {kUnknown}, {}}));

@@ -192,6 +192,9 @@ std::string in_python(const std::string& message) {
   std::string advice = message.substr(start, end - start);
   replace_all(advice, "std::nullopt", "None");
   replace_all(advice, "Device{}", "'cpu'");
+  replace_all(advice, "ConfigScope(", "config.using(");
+  replace_all(advice, " x.to(", " x.astype(");
+  replace_all(advice, "at({...})", "t[i, j].item()");
   replace_all(advice, " = true", "=True");
   replace_all(advice, " = false", "=False");
   replace_all(advice, " = ", "=");

@@ -53,9 +53,10 @@ void check_parameters(const NamedLinop& A, const TensorType& x) {
                         ", x is on " + x.device.str());
     }
     if (adapts_to(A) || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
+    const DType wanted = is_complex(x.dtype) ? complex_of(p.dtype()) : real_of(p.dtype());
     throw DTypeError(who(A) + "precision: parameter '" + name + "' is " + dtype_text(p.dtype()) +
-                     ", x is " + dtype_text(x.dtype) + ". Try A.to(" + dtype_text(x.dtype) +
-                     ") or x.to(dtype)");
+                     ", x is " + dtype_text(x.dtype) + ". Try A.to(DType::" + dtype_text(x.dtype) +
+                     ") or x.to(DType::" + dtype_text(wanted) + ")");
   }
 }
 

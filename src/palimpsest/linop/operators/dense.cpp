@@ -390,7 +390,11 @@ void check_names(const Dims& w, const Dims& in, const Dims& out) {
       if (d.is_any() && !d.is_ordinal()) {
         throw ValueError(text + "einsum: got (), expected names. Try (1)");
       }
-      if (dims.count(d) > 1) throw ValueError(text + "dim '" + d.str() + "' is repeated");
+      if (dims.count(d) == 1) continue;
+      throw ValueError(text + "dim '" + d.str() +
+                       "' is repeated: got it for two axes of one array, expected names that "
+                       "differ. Try a square Dense without names, or ShapeSpec(\"M\", \"N\") * "
+                       "Dense(w, \"MN,N->M\")");
     }
   }
   if (w.has_ellipsis()) throw ValueError(text + "einsum: the weight has no ellipsis");

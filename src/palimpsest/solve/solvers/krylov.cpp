@@ -12,17 +12,29 @@ namespace {
 // units: along directions that A almost removes, both parts are small differences.
 double imaginary_bound(DType dtype) { return 30 * std::sqrt(rounding_of(dtype)); }
 
+// `"Ny Nx"`, as a user writes it.
+std::string quoted(const Dims& dims) {
+  std::string text;
+  for (const ND& d : dims) text += (text.empty() ? "" : " ") + d.str();
+  return '"' + text + '"';
+}
+
 Variable zero_of(DType dtype) { return constant(Tensor::zeros({}, dtype)); }
 
 }  // namespace
 
 void check_square(const Problem& p, std::string_view solver) {
-  const auto fail = [&](const NamedLinop& linop, const Dims& got, const Dims& expected) {
+  const auto fail = [&](const NamedLinop& linop, const Dims& got, const Dims& expected,
+                        const std::string& advice = "") {
     throw ShapeError("[" + std::string(solver) + "] Mismatched shape of " + linop.name() +
-                     ": got " + got.str() + ", expected " + expected.str());
+                     ": got " + got.str() + ", expected " + expected.str() + advice);
   };
   const NamedLinop& A = p.op("A");
-  if (!isequal(A.ishape(), A.oshape())) fail(A, A.oshape(), A.ishape());
+  if (!isequal(A.ishape(), A.oshape())) {
+    fail(A, A.oshape(), A.ishape(),
+         ". Try its normal operator; where it is square, ShapeSpec(" + quoted(A.oshape()) + ", " +
+             quoted(A.ishape()) + ") * A, or a Dense without names");
+  }
   if (!p.has_op("M")) return;
   const NamedLinop& M = p.op("M");
   if (!isequal(M.ishape(), A.oshape())) fail(M, M.ishape(), A.oshape());
