@@ -11,7 +11,7 @@ from palimpsest._core import *  # noqa: F403
 from palimpsest._core import Function, NamedLinop, Plan, SolvePlan, Tensor
 from palimpsest._core import __version__ as __version__
 from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling
-from palimpsest._user import linop as linop
+from palimpsest._user import linop as linop, members_of_operators as _members_of_operators
 from palimpsest.errors import (
     AliasError as AliasError,
     BudgetError as BudgetError,
@@ -42,6 +42,7 @@ from palimpsest.errors import (
     UnusedInputError as UnusedInputError,
 )
 from palimpsest.interop import (
+    from_functions as from_functions,
     from_pylops as from_pylops,
     from_scipy as from_scipy,
     from_sigpy as from_sigpy,
@@ -57,9 +58,9 @@ _core._show(globals(), "palimpsest", "")
 _core._note_origins(__file__)
 
 _added: dict[type, dict[str, object]] = {
-    Function: {"__signature__": property(_interop.function_signature)},
+    Function: {"__signature__": _interop.FunctionSignature()},
     NamedLinop: {"as_scipy": _interop.as_scipy, "as_pylops": _interop.as_pylops, "as_sigpy": _interop.as_sigpy,
-                 "_repr_html_": _notebook.operator_html},
+                 "_repr_html_": _notebook.operator_html, **_members_of_operators},
     Plan: {"_repr_html_": _notebook.plan_html},
     SolvePlan: {"_repr_html_": _notebook.solve_plan_html},
     Tensor: {"_repr_html_": _notebook.tensor_html},

@@ -40,6 +40,45 @@ def from_scipy(L: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = Tr
     return scipy.from_scipy(L, ishape, oshape, sizes, check=check)
 
 
+def from_functions(fn: Any, adj_fn: Any, ishape: Any, oshape: Any, sizes: Any, *, dtype: Any = None,
+                   check: bool = True) -> Any:
+    """An operator of two functions of arrays, as those of NumPy. See linop() for functions that build graphs.
+
+    Parameters
+    ----------
+    fn, adj_fn : function
+        Map an array with the extents of ishape to one with those of oshape, and back. They get read-only arrays.
+    ishape, oshape : str or dims
+        Names of the axes of x and of y.
+    sizes : dict of str to int
+        The extent of every axis.
+    dtype : dtype, optional
+        The results have the dtype to which it and x promote. Default: that of x.
+    check : bool
+        Compare fn with its adjoint on random arrays before it is used.
+
+    Returns
+    -------
+    NamedLinop
+        It calls the functions, cannot be saved, and runs one application at a time.
+
+    Raises
+    ------
+    ValueError
+        "adjoint": adj_fn is not the adjoint of fn.
+
+    Examples
+    --------
+    >>> import numpy as np, palimpsest as ps
+    >>> A = ps.from_functions(np.cumsum, lambda y: np.cumsum(y[::-1])[::-1], "N", "M", {"N": 3, "M": 3})
+    >>> A(np.ones(3)), A.H(np.ones(3))
+    (array([1., 2., 3.]), array([3., 2., 1.]))
+    """
+    from palimpsest.interop import _opaque
+
+    return _opaque.of_functions(fn, adj_fn, ishape, oshape, sizes, dtype, check)
+
+
 def from_pylops(Op: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     """An operator of a pylops.LinearOperator; see from_scipy. The sizes are Op.dims and Op.dimsd."""
     from palimpsest.interop import pylops
@@ -86,6 +125,15 @@ def function_signature(self: Any) -> Any:
     return inspect.Signature([
         inspect.Parameter(name if name.isidentifier() else f"_{i}", kind, annotation=str(x.type))
         for i, (name, kind, x) in enumerate(zip(names, kinds, self.inputs))])
+
+
+class FunctionSignature:
+    """The attribute __signature__ of a compiled function; the class has none."""
+
+    def __get__(self, f: Any, cls: Any = None) -> Any:
+        if f is None:
+            raise AttributeError("__signature__")
+        return function_signature(f)
 
 
 def register_threadpoolctl() -> None:

@@ -112,6 +112,31 @@ def opaque(who: Any, forward: Any, adjoint: Any, ishape: Any, oshape: Any, exten
     return A
 
 
+def named_extents(who: Any, ishape: Any, oshape: Any, sizes: Any) -> Any:
+    """The extents of x and of y by the sizes of all names."""
+    sizes = {str(dim): int(size) for dim, size in sizes.items()}
+    shapes = []
+    for dims, side in ((_core.Dims(ishape), "input"), (_core.Dims(oshape), "output")):
+        missing = [str(d) for d in dims if str(d) not in sizes]
+        if missing:
+            raise _core.errors.ValueError(
+                f"[{who}] sizes of the {side}: got none for {', '.join(missing)}.")
+        shapes.append(tuple(sizes[str(d)] for d in dims))
+    return shapes
+
+
+def of_functions(fn: Any, adj_fn: Any, ishape: Any, oshape: Any, sizes: Any, dtype: Any, check: Any) -> Any:
+    """opaque() for functions of a user; see palimpsest.from_functions."""
+    who = "from_functions"
+    for name, function in (("fn", fn), ("adj_fn", adj_fn)):
+        if not callable(function):
+            raise _core.errors.TypeError(
+                f"[{who}] {name}: got {type(function).__name__}, expected a function of an array.")
+    given = () if dtype is None else (np.dtype(dtype),)
+    return opaque(who, fn, adj_fn, ishape, oshape, named_extents(who, ishape, oshape, sizes),
+                  lambda x: np.result_type(x, *given), np.dtype(dtype or "float64") if check else None)
+
+
 def typed(who: Any, L: Any, ishape: Any, oshape: Any, extents: Any, check: Any) -> Any:
     """opaque() for an operator that has matvec, rmatvec and a dtype."""
     dtype = np.dtype(L.dtype if L.dtype is not None else "float64")
@@ -131,30 +156,41 @@ def typed(who: Any, L: Any, ishape: Any, oshape: Any, extents: Any, check: Any) 
 
 
 def extents(who: Any, A: Any, sizes: Any) -> Any:
-    """The extents of x and of y."""
-    sizes = {str(dim): int(size) for dim, size in (sizes or {}).items()}
+    """The extents of x and of y. Without extents in `sizes` the dimensions '...' are none."""
+    sizes = dict(sizes or {})
+    given = sizes.pop("...", ())
+    others = tuple(int(n) for n in (given if isinstance(given, (tuple, list)) else (given,)))
+    sizes = {str(dim): int(size) for dim, size in sizes.items()}
     known = A.with_sizes(sizes)
     both = {**known.sizes, **sizes}
-    missing = [str(d) for d in known.ishape if str(d) not in both]
+    names = [str(d) for d in known.ishape]
+    missing = [name for name in names if name != "..." and name not in both]
     if missing:
+        advice = ", ".join(f"'{name}': 64" for name in missing)
         raise _core.errors.ValueError(
-            f"[{who}] the size of {', '.join(missing)} of the input is unknown. "
-            f"Try sizes={{'{missing[0]}': 64}}."
-        )
-    ishape = tuple(both[str(d)] for d in known.ishape)
-    return ishape, tuple(known.output_shape(ishape))
+            f"[{who}] the size of {', '.join(missing)} of the input is unknown. Try sizes={{{advice}}}.")
+    ishape: list[int] = []
+    for name in names:
+        ishape += others if name == "..." else (both[name],)
+    return tuple(ishape), tuple(known.output_shape(ishape))
 
 
-def dtype_of_parameters(A: Any) -> Any:
-    """The dtype of the data of an operator; complex128 where it has none."""
-    kinds = inexact_kinds(A)
-    return np.result_type(*kinds) if kinds else np.dtype("complex128")
+def dtype_of(A: Any, ishape: Any) -> Any:
+    """The dtype of an operator as SciPy means it: that of the results for real inputs, in its precision."""
+    real = np.dtype("float64" if A._precision is None else A._precision.name)
+    try:
+        return np.dtype(A(_core.tensor(real.name, ishape)).dtype.name)
+    except _core.errors.DTypeError:  # it takes complex inputs only
+        return np.result_type(real, "complex64")
 
 
-def inexact_kinds(A: Any) -> Any:
-    """The dtypes of its parameters that are not integers, by name."""
-    names = [p.dtype.name for p in A.params.values() if p is not None]
-    found = [name for name in names if np.dtype(name).kind in "fc"]
-    for child in A.linops:
-        found += inexact_kinds(child)
-    return found
+def applied(A: Any, x: Any, shape: Any, dtype: Any) -> Any:
+    """A x as a vector: computed in the precision of A, given in the dtype to which x and A promote."""
+    x = np.asarray(x)
+    promoted = np.result_type(dtype, x)
+    within = promoted
+    if A._precision is not None:
+        within = np.result_type(A._precision.name, *(["complex64"] if promoted.kind == "c" else []))
+    y = A(x.astype(within, copy=False).reshape(shape)).reshape(-1)
+    is_complex = y.dtype.kind == "c" and promoted.kind != "c"
+    return y.astype(np.result_type(promoted, "complex64") if is_complex else promoted, copy=False)

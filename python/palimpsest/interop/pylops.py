@@ -23,15 +23,11 @@ class PalimpsestOperator(pylops.LinearOperator):
         super().__init__(dtype=dtype, dims=dims, dimsd=dimsd)
         self.linop = A
 
-    def _apply(self, A: Any, x: Any, shape: Any) -> Any:
-        x = np.asarray(x, dtype=np.result_type(self.dtype, x))
-        return A(x.reshape(shape)).reshape(-1)
-
     def _matvec(self, x: Any) -> Any:
-        return self._apply(self.linop, x, self.dims)
+        return _opaque.applied(self.linop, x, self.dims, self.dtype)
 
     def _rmatvec(self, y: Any) -> Any:
-        return self._apply(self.linop.H, y, self.dimsd)
+        return _opaque.applied(self.linop.H, y, self.dimsd, self.dtype)
 
 
 def as_pylops(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
@@ -40,9 +36,9 @@ def as_pylops(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
     Parameters
     ----------
     sizes : dict of str to int
-        Sizes of dimensions that the operator does not know.
+        Sizes of dimensions that the operator does not know; see palimpsest.interop.scipy.as_scipy.
     dtype : dtype, optional
-        Default: that of its parameters, complex where it is not known to be real.
+        Default: that of the results for real vectors, in the precision of the parameters.
 
     Returns
     -------
@@ -50,5 +46,5 @@ def as_pylops(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
         Its dims and dimsd are the extents of x and of y, its `linop` is A.
     """
     dims, dimsd = _opaque.extents("as_pylops", A, sizes)
-    dtype = np.dtype(dtype) if dtype is not None else _opaque.dtype_of_parameters(A)
+    dtype = np.dtype(dtype) if dtype is not None else _opaque.dtype_of(A, dims)
     return PalimpsestOperator(A, dims, dimsd, dtype)

@@ -11,40 +11,52 @@ from palimpsest import _core
 from palimpsest.interop import _opaque
 
 
+class PalimpsestOperator(LinearOperator):
+    """A named operator as one of SciPy."""
+
+    def __init__(self, A: Any, ishape: Any, oshape: Any, dtype: Any) -> None:
+        super().__init__(dtype, (math.prod(oshape), math.prod(ishape)))
+        self.linop = A
+        self.ishape = ishape
+        self.oshape = oshape
+
+    def _matvec(self, x: Any) -> Any:
+        return _opaque.applied(self.linop, x, self.ishape, self.dtype)
+
+    def _rmatvec(self, y: Any) -> Any:
+        return _opaque.applied(self.linop.H, y, self.oshape, self.dtype)
+
+    def _adjoint(self) -> Any:
+        return PalimpsestOperator(self.linop.H, self.oshape, self.ishape, self.dtype)
+
+
 def as_scipy(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A scipy.sparse.linalg.LinearOperator of an operator.
+
+    It promotes as SciPy does: a vector of another precision is converted to that of the operator, and the
+    result has the dtype to which both promote.
 
     Parameters
     ----------
     sizes : dict of str to int
-        Sizes of dimensions that the operator does not know.
+        Sizes of dimensions that the operator does not know. The dimensions '...' are none, unless they are
+        given as a tuple of extents: `{"...": (8, 2)}`.
     dtype : dtype, optional
-        Default: that of its parameters, complex where it is not known to be real.
+        Default: that of the results for real vectors, in the precision of the parameters.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator
+        Its `linop` is A.
     """
     ishape, oshape = _opaque.extents("as_scipy", A, sizes)
-    dtype = np.dtype(dtype) if dtype is not None else _opaque.dtype_of_parameters(A)
-
-    def matvec(x: Any) -> Any:
-        return A(np.asarray(x, dtype=np.result_type(dtype, x)).reshape(ishape)).ravel()
-
-    def rmatvec(y: Any) -> Any:
-        return A.H(np.asarray(y, dtype=np.result_type(dtype, y)).reshape(oshape)).ravel()
-
-    return LinearOperator((math.prod(oshape), math.prod(ishape)), matvec=matvec, rmatvec=rmatvec,
-                          dtype=dtype)
+    return PalimpsestOperator(A, ishape, oshape, np.dtype(dtype) if dtype is not None else _opaque.dtype_of(A, ishape))
 
 
 def from_scipy(L: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = True) -> Any:
     """An operator of a LinearOperator; see palimpsest.from_scipy."""
     L = aslinearoperator(L)
-    sizes = {str(dim): int(size) for dim, size in sizes.items()}
-    shapes = []
-    for dims, side in ((_core.Dims(ishape), "input"), (_core.Dims(oshape), "output")):
-        missing = [str(d) for d in dims if str(d) not in sizes]
-        if missing:
-            raise _core.errors.ValueError(
-                f"[from_scipy] sizes of the {side}: got none for {', '.join(missing)}.")
-        shapes.append(tuple(sizes[str(d)] for d in dims))
+    shapes = _opaque.named_extents("from_scipy", ishape, oshape, sizes)
     if (math.prod(shapes[1]), math.prod(shapes[0])) != tuple(L.shape):
         raise _core.errors.ShapeError(
             f"[from_scipy] sizes: got {shapes[1]} and {shapes[0]}, expected products "

@@ -36,8 +36,8 @@ class PalimpsestLinop(sigpy.linop.Linop):
         self.linop = A
 
     def _apply(self, input: Any) -> Any:
-        dtype = np.result_type(input, *_opaque.inexact_kinds(self.linop))
-        return self.linop(input.astype(dtype, copy=False))
+        result = _opaque.applied(self.linop, input, self.ishape, input.dtype)
+        return result.reshape(self.oshape)
 
     def _adjoint_linop(self) -> Any:
         return PalimpsestLinop(self.linop.H, self.ishape, self.oshape)
@@ -49,7 +49,7 @@ def as_sigpy(A: Any, sizes: Any = None) -> Any:
     Parameters
     ----------
     sizes : dict of str to int
-        Sizes of dimensions that the operator does not know.
+        Sizes of dimensions that the operator does not know; see palimpsest.interop.scipy.as_scipy.
     """
     ishape, oshape = _opaque.extents("as_sigpy", A, sizes)
     return PalimpsestLinop(A, oshape, ishape)

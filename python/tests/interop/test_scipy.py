@@ -60,3 +60,73 @@ def test_sparse_matrices_of_any_form(form):
     assert ps.dot_test(ps.Sparse(S))
     with pytest.raises(TypeError, match="Sparse"):
         ps.asarray(S)
+
+
+# -- promotion, sizes, pickles --------------------------------------------------------------------
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("of_vector", [*DTYPES, "int64"])
+@pytest.mark.parametrize("of_operator", DTYPES)
+def test_vectors_promote_as_in_scipy(of_operator, of_vector):
+    matrix = (W[:3, :4] * (1 + 1j)).real.astype(of_operator) + (0 if "float" in of_operator else 1j)
+    matrix = matrix.astype(of_operator)
+    ours, theirs = ps.Dense(matrix).as_scipy(), scipy_linalg.aslinearoperator(matrix)
+    assert ours.dtype == theirs.dtype == of_operator
+    x, y = np.arange(4).astype(of_vector), np.arange(3).astype(of_vector)
+    for call in (lambda L: L.matvec(x), lambda L: L.rmatvec(y), lambda L: L @ x, lambda L: L.H @ y, lambda L: L.T @ y,
+                 lambda L: L.matmat(np.eye(4).astype(of_vector)), lambda L: (2 * L).matvec(x)):
+        got, expected = call(ours), call(theirs)
+        assert got.dtype == expected.dtype and got.shape == expected.shape
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solvers_of_scipy_in_each_dtype(dtype):
+    matrix = (np.diag([4.0, 3, 2]) + np.tri(3) + np.tri(3).T).astype(dtype)
+    b = np.ones(3)
+    S = ps.Dense(matrix).as_scipy()
+    for solve in (scipy_linalg.cg, scipy_linalg.minres, scipy_linalg.gmres, scipy_linalg.bicgstab):
+        if solve is scipy_linalg.minres and "complex" in dtype:
+            continue
+        x, info = solve(S, b, rtol=1e-5)
+        assert info == 0
+        np.testing.assert_allclose(x, np.linalg.solve(matrix, b), rtol=1e-4)
+    np.testing.assert_allclose(scipy_linalg.lsqr(S, b)[0], np.linalg.solve(matrix, b), rtol=1e-4)
+
+
+def test_the_dtype_is_that_of_the_results():
+    filtered = ps.Fft(1, batch=(), norm="ortho") @ ps.Diagonal(np.ones(4), "Nx")
+    assert filtered.as_scipy().dtype == "complex128" and ps.Identity("N").as_scipy({"N": 3}).dtype == "float64"
+    assert ps.Nufft(np.zeros((3, 1), "float32"), (8,), "K", batch=()).as_scipy().dtype == "complex64"
+    S = filtered.as_scipy(dtype="complex64")
+    assert S.dtype == "complex64" and S.matvec(np.ones(4, "complex64")).dtype == "complex64"
+
+
+def test_an_ellipsis_is_empty():
+    matrix = scipy_sparse.random(12, 9, 0.3, random_state=1)
+    S = ps.Sparse(matrix).as_scipy()
+    np.testing.assert_allclose(S @ np.eye(9), matrix.toarray())
+    F = ps.Fft(2).as_scipy({"Nx": 3, "Ny": 4})
+    assert F.shape == (12, 12)
+    assert ps.Sparse(matrix).as_scipy({"...": (2, 3)}).shape == (72, 54)
+    assert ps.Sparse(matrix).as_scipy({"...": 2}).shape == (24, 18)
+    with pytest.raises(ValueError, match=r"size of Nx, Ny of the input is unknown. Try sizes={'Nx': 64, 'Ny': 64}\."):
+        ps.Fft(2).as_scipy()
+    assert ps.Fft(2).as_scipy(sizes={"Nx": 64, "Ny": 64}).shape == (4096, 4096)  # the advice works
+    assert ps.Diagonal(np.ones(3)).as_scipy({"...": 3}).shape == (3, 3)
+
+
+def test_operators_of_scipy_are_pickled():
+    import copy
+    import pickle
+
+    for S in (A.as_scipy(), A.as_scipy().H, ps.Fft(2).as_scipy({"Nx": 2, "Ny": 2})):
+        for again in (pickle.loads(pickle.dumps(S)), copy.deepcopy(S)):
+            assert again.dtype == S.dtype
+            np.testing.assert_array_equal(again @ np.ones(S.shape[1]), S @ np.ones(S.shape[1]))
+
+
+def test_it_leads_back_to_the_operator():
+    assert A.as_scipy().linop is A and A.as_scipy().H.linop is A.H

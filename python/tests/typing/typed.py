@@ -18,6 +18,38 @@ product: ps.NamedLinop = A @ A.H
 from_list: NDArray[Any] = A([1.0, 2.0])
 tensor: ps.Tensor = A(ps.ones(4))
 
+spectrum: NDArray[np.complex128] = ps.Fft(1)(array)
+matrix: NDArray[Any] = ps.Radon(array, (4, 4))(array)
+
+
+@ps.linop
+def scaled(A: Any, x: Any) -> Any:
+    return A.w * x
+
+
+class Edge(ps.NamedLinop):
+    @staticmethod
+    def fn(A: Any, x: Any) -> Any:
+        return A.w * (x - ops.roll(x, 1, axis=-1))
+
+
+@ps.linop(name="a name in files")
+class Shifted(ps.NamedLinop):
+    def __init__(self, w: NDArray[Any], shift: int) -> None:
+        super().__init__("N")
+        self.w = w
+        self.shift = shift
+
+    @staticmethod
+    def fn(A: Any, x: Any) -> Any:
+        return A.w * ops.roll(x, A.shift, axis=-1)
+
+
+made: list[ps.NamedLinop] = [scaled("N", w=array), Edge("N", w=array, name="edge"), Shifted(array, 2), 0 + A]
+row: list[ps.Tensor] = list(tensor)
+scaled(w=array)  # E: Too few arguments
+Shifted(array)  # E: Missing positional argument "shift"
+
 x = ps.dvector("x")
 f: ps.Function = ps.function([x], ops.exp(x) + 1)
 g: ps.Variable = ps.grad(ops.sum(x), x)

@@ -56,6 +56,8 @@ Tensor converted_to(const Value& value, DType dtype, std::string_view who);
 /// Data of an operator or a solver. Numbers of Python become floating in the precision `like`, if
 /// they survive; without it integers become float64.
 Tensor data_of(nb::handle object, std::optional<DType> like = {}, std::string_view who = "data");
+/// The real dtype of the first parameter of an operator that does not take the precision of x.
+std::optional<DType> precision_of(const NamedLinop& A);
 /// The same for an operator: in the precision of its parameters.
 Tensor data_for(const NamedLinop& A, nb::handle object);
 

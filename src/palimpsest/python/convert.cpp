@@ -40,7 +40,9 @@ Tensor surviving(const Value& numbers, DType dtype, std::string_view who) {
   }
 }
 
-// That of the first parameter that does not take the one of x. A tree may be very deep.
+}  // namespace
+
+// A tree may be very deep.
 std::optional<DType> precision_of(const NamedLinop& A) {
   std::vector<const NamedLinop*> open{&A};
   while (!open.empty()) {
@@ -55,8 +57,6 @@ std::optional<DType> precision_of(const NamedLinop& A) {
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 constinit thread_local bool Unlocked::is_unlocked = false;
 

@@ -169,14 +169,41 @@ void bind_testing(nb::module_& m) {
       "to_dense",
       [](NamedLinop A, DimMap sizes, std::optional<Extents> extents, std::optional<DType> dtype) {
         const TestOptions options = test_options(sizes, extents, dtype, 1);
-        return export_array(released([&] { return to_dense(A, options); }),
+        return export_array(released([&] { return matrix_of(A, options); }),
                             kind_returned(Kind::numpy));
       },
       "A"_a, nb::kw_only(), "sizes"_a.none() = nb::none(), "extents"_a.none() = nb::none(),
-      "dtype"_a.none() = nb::none(), "The matrix of an operator.");
+      "dtype"_a.none() = nb::none(),
+      "The matrix of an operator; real if it gives real results for real inputs.");
+}
+
+// A tree may be very deep.
+bool is_linear_over_reals_only(const NamedLinop& A) {
+  std::vector<NamedLinop> rest{A};
+  while (!rest.empty()) {
+    const NamedLinop part = rest.back();
+    rest.pop_back();
+    if (part.type().real_linear) return true;
+    rest.insert(rest.end(), part.linops().begin(), part.linops().end());
+  }
+  return false;
 }
 
 }  // namespace
+
+Tensor matrix_of(const NamedLinop& A, TestOptions options) {
+  if (options.dtype) return to_dense(A, options);
+  // The columns are results for unit vectors. Those of an operator that is linear over the reals
+  // only are results for complex ones, and so are those of one that refuses real inputs.
+  const DType complex = complex_of(precision_of(A).value_or(DType::float64));
+  options.dtype = real_of(complex);
+  try {
+    if (!is_linear_over_reals_only(A)) return to_dense(A, options);
+  } catch (const DTypeError&) {
+  }
+  options.dtype = complex;
+  return to_dense(A, options);
+}
 
 void bind_linop_tools(nb::module_& m) {
   bind_split(m);

@@ -38,14 +38,30 @@ nb::object new_object(nb::handle table, const void* key, Object object) {
   return made;
 }
 
+void set_object(const NamedLinop& A, nb::handle object) {
+  operators_by_node.get().attr("__setitem__")(reinterpret_cast<std::uintptr_t>(A.node().get()),
+                                              object);
+}
+
 // A setter gives the handle another node: this object stands for that now.
 void change(nb::handle self, const std::function<void(NamedLinop&)>& change_handle) {
   NamedLinop& handle = nb::cast<LinopObject&>(self).value;
+  NamedLinop changed = handle;
+  change_handle(changed);
   operators_by_node.get().attr("pop")(reinterpret_cast<std::uintptr_t>(handle.node().get()),
                                       nb::none());
-  change_handle(handle);
-  operators_by_node.get().attr("__setitem__")(reinterpret_cast<std::uintptr_t>(handle.node().get()),
-                                              self);
+  handle = std::move(changed);
+  set_object(handle, self);
+}
+
+// An object of the class of Python that the operator was made by, if there is one.
+nb::object new_operator(const NamedLinop& A) {
+  const nb::handle type = python_class_of(A);
+  if (!type.is_valid()) return nb::cast(LinopObject{A});
+  nb::object object = nb::inst_alloc(type);
+  new (nb::inst_ptr<LinopObject>(object)) LinopObject{A};
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 // -- application --------------------------------------------------------------------------------
@@ -148,15 +164,36 @@ Shown<"Any"> member(Self self, const std::string& name) {
   throw nb::python_error();
 }
 
+// Raises an error for an attribute that the class of Python has: other objects of the operator lack
+// a value that this object alone has.
+void check_no_constant(nb::handle type, const std::string& key) {
+  const nb::object bases = type.attr("__mro__");
+  for (nb::handle base : bases) {
+    const nb::object found = base.attr("__dict__").attr("get")(key);
+    if (found.is_none()) continue;
+    if (nb::hasattr(found.type(), "__set__")) return;
+    throw TypeError("[" + nb::cast<std::string>(type.attr("__name__")) + "] got '" + key +
+                    "' for the operator, which its class has already. Try another name.");
+  }
+}
+
 void set_member(nb::handle self, nb::handle name, nb::handle value) {
   const std::string key = text_of(name, "a name");
+  if (!nb::inst_ready(self)) {
+    throw StateError("[" + class_name(self) + "] got '" + key +
+                     "' before the dimensions. Try super().__init__(ishape, oshape) first.");
+  }
   Self object = nb::cast<LinopObject&>(self);
   if (!object.value.has_param(key)) {
     if (!nb::hasattr(self.type(), key.c_str())) {
+      if (python_class_of(object.value).is_valid()) {
+        return change(self, [&](NamedLinop& A) { set_value(A, key, value); });
+      }
       PyErr_SetString(PyExc_AttributeError, advice_for(object.value, key).c_str());
       throw nb::python_error();
     }
     // ishape, oshape, name: properties of the class.
+    if (python_class_of(object.value).is_valid()) check_no_constant(self.type(), key);
     if (PyObject_GenericSetAttr(self.ptr(), name.ptr(), value.ptr()) != 0) throw nb::python_error();
     return;
   }
@@ -182,6 +219,23 @@ Shown<"NamedLinop"> child(Self self, nb::handle key) {
   const index_t i = inside(integer_of(key, "an index"));
   if (i < 0 || i >= n) throw nb::index_error("[linops] index out of range");
   return to_python(self.value[static_cast<std::size_t>(i)]);
+}
+
+// Names of members, for completion.
+nb::list all_names(nb::handle self) {
+  const nb::object object = nb::module_::import_("builtins").attr("object");
+  nb::list names(nb::object(object.attr("__dir__")(self)));
+  const NamedLinop& A = nb::cast<Self>(self).value;
+  for (const auto& [key, value] : A.params()) names.append(key);
+  for (const auto& [key, value] : A.attrs()) names.append(key);
+  return names;
+}
+
+// NumPy would take an operator for a list of its parts.
+[[noreturn]] void refuse_array(Self self, nb::args, nb::kwargs) {
+  throw TypeError("[" + self.value.name() +
+                  "] got a function of NumPy or a conversion to an array, expected a use as an "
+                  "operator. Try A.matrix() or to_dense(A) for its matrix, A @ x for a product.");
 }
 
 Shown<"dict[str, Parameter | None]"> all_parameters(Self self) {
@@ -232,10 +286,17 @@ Shown<"NamedLinop"> on(Self self, nb::handle where) {
 }
 
 void bind_shape(nb::class_<LinopObject>& c) {
-  c.def_prop_ro("shape", [](Self self) { return to_python(self.value.shape()); })
-      .def_prop_rw(
-          "ishape", [](Self self) { return self.value.ishape(); },
-          [](nb::handle self, Dims d) { change(self, [&](auto& A) { A.set_ishape(d); }); })
+  // Another library names it so in classes that are derived from its operators.
+  for (const char* name : {"shape", "_shape"}) {
+    c.def_prop_rw(
+        name, [](Self self) { return to_python(self.value.shape()); },
+        [](nb::handle self, nb::handle shape) {
+          change(self, [&](NamedLinop& A) { A.set_shape(from_python<NamedShape>(shape)); });
+        });
+  }
+  c.def_prop_rw(
+       "ishape", [](Self self) { return self.value.ishape(); },
+       [](nb::handle self, Dims d) { change(self, [&](auto& A) { A.set_ishape(d); }); })
       .def_prop_rw(
           "oshape", [](Self self) { return self.value.oshape(); },
           [](nb::handle self, Dims d) { change(self, [&](auto& A) { A.set_oshape(d); }); })
@@ -305,6 +366,15 @@ void bind_algebra(nb::class_<LinopObject>& c) {
           "compose", [](Self self, NamedLinop inner) { return self.value.compose(inner); },
           "inner"_a, "x -> A(inner(x)).")
       .def("__add__", [](Self self, NamedLinop other) { return self.value + other; })
+      .def(
+          "__radd__",
+          [](nb::handle self, nb::handle other) {
+            const auto s = scalar_of(other);  // sum([A, B]) begins with 0
+            if (s && s->value == 0.0) return nb::borrow(self);
+            throw TypeError("[+] got " + class_name(other) +
+                            ", expected an operator. Try s * Identity(dims).");
+          },
+          "other"_a)
       .def("__sub__", [](Self self, NamedLinop other) { return self.value - other; })
       .def("__neg__", [](Self self) { return -self.value; })
       .def("__pow__",
@@ -373,10 +443,10 @@ void bind_runs(nb::class_<LinopObject>& c) {
               throw NameError("[matrix] got a size of '" + dim.str() + "', expected sizes of " +
                               dims.str() + ".");
             }
-            return export_array(released([&] { return to_dense(self.value, options); }),
+            return export_array(released([&] { return matrix_of(self.value, options); }),
                                 kind_returned(Kind::numpy));
           },
-          "The dense matrix.")
+          "The dense matrix; real if the operator gives real results for real inputs.")
       .def("to", on, "device_or_dtype"_a)
       .def("copy", [](Self self) { return self.value.copy(); })
       .def(
@@ -398,7 +468,9 @@ nb::object object_of(const NamedLinop& A) {
   if (!A.defined()) return nb::none();
   nb::object found = known_object(operators_by_node.get(), A.node().get());
   if (!found.is_none()) return found;
-  return new_object(operators_by_node.get(), A.node().get(), LinopObject{A});
+  nb::object made = new_operator(A);
+  set_object(A, made);
+  return made;
 }
 nb::object to_python(const NamedLinop& A) { return object_of(A); }
 
@@ -413,6 +485,19 @@ nb::object object_of(const Parameter& p) {
   return is_same ? found : new_object(parameters_by_cell.get(), cell, ParameterObject(p));
 }
 nb::object to_python(const Parameter& p) { return object_of(p); }
+
+void begin_object(nb::handle self, const NamedLinop& A) {
+  if (nb::inst_ready(self)) {
+    throw StateError("[" + A.name() + "] got a second call of NamedLinop.__init__, expected one.");
+  }
+  new (nb::inst_ptr<LinopObject>(self)) LinopObject{A};
+  nb::inst_mark_ready(self);
+  set_object(A, self);
+}
+
+void change_object(nb::handle self, const std::function<void(NamedLinop&)>& change_handle) {
+  change(self, change_handle);
+}
 
 NamedLinop From<NamedLinop>::from(nb::handle object) {
   if (nb::isinstance<LinopObject>(object)) return nb::cast<LinopObject&>(object).value;
@@ -432,11 +517,20 @@ void bind_linops(nb::module_& m) {
   bind_shape(c);
   bind_algebra(c);
   bind_runs(c);
-  c.def_prop_ro(
-       "linops", [](Self self) { return self.value.linops(); }, "Children of a container.")
+  c.def_prop_rw(
+       "linops", [](Self self) { return self.value.linops(); },
+       [](nb::handle self, std::vector<NamedLinop> children) {
+         change(self, [&](NamedLinop& A) { A.set_linops(children); });
+       },
+       "Children of a container.")
       .def_prop_ro(
           "_node_id",
           [](Self self) { return reinterpret_cast<std::uintptr_t>(self.value.node().get()); })
+      .def_prop_ro("_precision",
+                   [](Self self) -> nb::object {
+                     const std::optional<DType> precision = precision_of(self.value);
+                     return precision ? to_python(*precision) : nb::object(nb::none());
+                   })
       .def_prop_ro("params", all_parameters)
       .def_prop_ro("attrs", all_attributes)
       .def("__getattr__", member, "name"_a)
@@ -444,6 +538,8 @@ void bind_linops(nb::module_& m) {
       .def("__len__", [](Self self) { return self.value.linop_count(); })
       .def("__getitem__", child, "key"_a)
       .def("__bool__", [](Self) { return true; })
+      .def("__dir__", all_names)
+      .def("__array__", refuse_array)
       .def("__repr__", [](Self self) { return self.value.str(); });
   m.def(
       "save",

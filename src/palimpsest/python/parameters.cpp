@@ -118,13 +118,17 @@ nb::object shown(Self self) {
   return export_in_place(released([&] { return self.parameter.borrowed(); }), Kind::numpy);
 }
 
-// numpy.sum(A.weight) calls A.weight.sum(axis=.., out=..): with `out` the value is meant, else a
-// Variable.
+// Where the graph of an operator is built a Variable, else a number or an array. A tensor of torch
+// that learns the parameter computes it, with gradients.
 void def_reduction(nb::class_<ParameterObject, VariableObject>& c, const char* name) {
   c.def(name, [name](nb::handle self, nb::args args, nb::kwargs named) -> nb::object {
-    if (named.contains("out")) return shown(nb::cast<Self>(self)).attr(name)(*args, **named);
-    const nb::object variable = to_python(nb::cast<Self>(self).parameter.var());
-    return variable.attr(name)(*args, **named);
+    const Parameter& parameter = nb::cast<Self>(self).parameter;
+    const nb::object tensor = is_building() ? nb::none() : torch_tensor_of(parameter);
+    const bool is_for_numpy = named.contains("out");  // numpy.sum(A.weight) gives it
+    const nb::object of = is_building() && !is_for_numpy     ? to_python(parameter.var())
+                          : is_for_numpy || tensor.is_none() ? shown(nb::cast<Self>(self))
+                                                             : tensor;
+    return of.attr(name)(*args, **named);
   });
 }
 
@@ -235,6 +239,15 @@ void bind_parameters(nb::module_& m) {
                             self.parameter.variable().container(), change);
           },
           "change"_a)
+      .def(
+          "__setitem__",
+          [](Self, nb::handle, nb::handle) {
+            throw TypeError(
+                "[Parameter] got a write to its elements, expected one to its data. Try to write "
+                "to "
+                "p.data[i], or p.set_value(v).");
+          },
+          nb::arg("key").none(), nb::arg("value").none())
       .def("touch", [](Self self) { self.parameter.touch(); })
       .def_prop_ro("shape", [](Self self) { return self.parameter.shape(); })
       .def_prop_ro("dtype", [](Self self) { return self.parameter.dtype(); })

@@ -10,7 +10,7 @@ palimpsest\._core\.(ops|ops\.inplace)\.__prefix__:
 
 palimpsest\._core\.__prefix__:
     # SPDX-License-Identifier: Apache-2.0
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, overload
     from numpy.typing import NDArray
     from palimpsest.typing import Array, ArrayLike, ArrayT, DimsLike, DTypeLike, Progress, ShapeLike, VariableLike
@@ -51,9 +51,12 @@ palimpsest\.errors\.(ValueError|TypeError|AssertionError):
 palimpsest\.errors\.(NameError|OverflowError):
     class \1(ValueError, builtins.\1): ...
 
+# The dtype and the shape of a result are those of the operator.
 palimpsest\._core\.NamedLinop\.__call__:
     @overload
     def __call__(self, x: Variable) -> Variable: ...
+    @overload
+    def __call__(self, x: NDArray[Any]) -> NDArray[Any]: ...
     @overload
     def __call__(self, x: ArrayT) -> ArrayT: ...
     @overload
@@ -65,6 +68,8 @@ palimpsest\._core\.NamedLinop\.__matmul__:
     @overload
     def __matmul__(self, x: Variable) -> Variable: ...
     @overload
+    def __matmul__(self, x: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
     def __matmul__(self, x: ArrayT) -> ArrayT: ...
     @overload
     def __matmul__(self, x: complex | list[Any] | tuple[Any, ...]) -> NDArray[Any]: ...
@@ -72,6 +77,46 @@ palimpsest\._core\.NamedLinop\.__matmul__:
 palimpsest\._core\.Function\.__signature__:
     @property
     def __signature__(self) -> Any: ...
+
+palimpsest\._core\.NamedLinop\.__init__:
+    def __init__(self, ishape: DimsLike | NamedShape = '...', oshape: DimsLike | None = None, /, *, name: str | None = None, sizes: Mapping[str, int] | None = None, **values: Any) -> None: ...
+
+# It collects what a class derived from it defines.
+palimpsest\._core\.NamedLinop\.__init_subclass__:
+    def __init_subclass__(cls, **options: Any) -> None: ...
+
+palimpsest\._core\.NamedLinop\.__radd__:
+    def __radd__(self, other: complex) -> NamedLinop: ...
+
+palimpsest\._core\.NamedLinop\.__dir__:
+    def __dir__(self) -> list[str]: ...
+
+# It refuses.
+palimpsest\._core\.NamedLinop\.__array__:
+
+palimpsest\._core\.Tensor\.__iter__:
+    def __iter__(self) -> Iterator[Tensor]: ...
+
+palimpsest\._core\.Variable\.__iter__:
+    def __iter__(self) -> Iterator[Variable]: ...
+
+palimpsest\._core\.Dims\.__iter__:
+    def __iter__(self) -> Iterator[NamedDimension]: ...
+
+palimpsest\._core\.MapsResult\.maps:
+    @property
+    def maps(self) -> Array: ...
+
+palimpsest\._core\.MapsResult\.eigenvalues:
+    @property
+    def eigenvalues(self) -> Array | None: ...
+
+palimpsest\._core\.SolveResult\.x:
+    @property
+    def x(self) -> Array: ...
+
+palimpsest\._core\.Parameter\.(sum|prod|mean|max|min|any|all):
+    def \1(self, *args: Any, **kwargs: Any) -> Any: ...
 
 palimpsest\._core\.NamedLinop\.as_(scipy|pylops):
     def as_\1(self, sizes: Mapping[str, int] | None = None, dtype: DTypeLike | None = None) -> Any: ...
@@ -151,9 +196,11 @@ palimpsest\._core\.__suffix__:
         def using(self, **fields: Any) -> _Using: ...
 
     # What the package itself calls.
+    _begin_linop: Callable[..., None]
     _container_of_value: Callable[..., Any]
     _define_linop: Callable[..., int]
     _function_of_bytes: Callable[..., Function]
+    _linop_functions: Callable[[NamedLinop], dict[str, Any]]
     _linop_of_bytes: Callable[..., NamedLinop]
     _make_apply: Callable[..., _Apply]
     _make_linop: Callable[..., NamedLinop]
@@ -162,6 +209,7 @@ palimpsest\._core\.__suffix__:
     _prox_of_bytes: Callable[[bytes], Prox]
     _register_op: Callable[[str], None]
     _result_again: Callable[..., Any]
+    _set_linop_functions: Callable[[NamedLinop, int], None]
     _shared_on: Callable[..., SharedVariable]
     _show: Callable[[dict[str, Any], str, str], None]
     _storage_of_bytes: Callable[[Any], Storage]

@@ -19,7 +19,9 @@ Tensor values_for(const Parameter& p, nb::handle object);
 void change_in_place(const std::function<void(const std::function<void(Tensor&)>&)>& modify,
                      Container& container, nb::handle change);
 
-/// StateError in a function of ps.linop that builds a graph: it sees types, not values.
+/// True in a function of ps.linop that builds a graph.
+bool is_building();
+/// StateError there: it sees types, not values.
 void check_not_building();
 
 /// Objects of Python for containers, one for each: by these pickles and deep copies know what two

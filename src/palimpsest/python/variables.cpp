@@ -161,8 +161,8 @@ void bind_operators(nb::class_<VariableObject>& c) {
 
 [[noreturn]] void refuse_numpy(const std::string& name) {
   throw TypeError("[numpy." + name +
-                  "] got a Variable, expected arrays. Try palimpsest.ops, or compile it first with "
-                  "function().");
+                  "] got a Variable, expected arrays. Try palimpsest.ops, compile it first with "
+                  "function(), or make an operator of functions of NumPy with from_functions().");
 }
 
 // NumPy asks when an array of it is on the left of an operator, and for functions like numpy.sin.
@@ -270,7 +270,14 @@ void bind_facts(nb::class_<VariableObject>& c) {
           "The application that computes it; None for a root.")
       .def_prop_ro("index", [](Self self) { return self.value.index(); })
       .def_prop_ro(
-          "data", [](Self self) { return export_read_only(self.value.constant_value()); },
+          "data",
+          [](Self self) {
+            if (self.value.is_constant()) return export_read_only(self.value.constant_value());
+            throw nb::attribute_error(
+                ("[data] " + self.value.str() +
+                 " has no value before it is computed: it is not a constant. Try function().")
+                    .c_str());
+          },
           "The value of a constant, read-only.")
       .def_prop_ro("tag", [](Self self) { return Tag{self.value}; })
       .def("copy", [](Self self) { return self.value.copy(); })

@@ -4,6 +4,7 @@
 
 #include "palimpsest/inspect/print.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/errors.hpp"
 #include "palimpsest/python/functions/function_object.hpp"
 
 namespace palimpsest::python {
@@ -82,8 +83,15 @@ void bind_facts_of_functions(nb::module_& m, nb::class_<FunctionObject>& c) {
                      return ModeObject{{self.f.mode(), self.held}};
                    })
       .def_prop_ro(
-          "profile", [](Self self) { return self.f.profile(); },
-          "Time and memory of compiling and of the calls so far. ValueError: compiled without.")
+          "profile",
+          [](Self self) {
+            try {
+              return self.f.profile();
+            } catch (const ValueError& error) {  // hasattr() asks for it, too
+              throw nb::attribute_error(in_python(error.what()).c_str());
+            }
+          },
+          "Time and memory of compiling and of the calls so far. AttributeError: compiled without.")
       .def(
           "allow_gc", [](Self self, bool value) { released([&] { self.f.allow_gc(value); }); },
           "value"_a, "Sets whether each call releases its memory at its end.")

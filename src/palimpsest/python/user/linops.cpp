@@ -3,6 +3,7 @@
 #include <array>
 #include <deque>
 #include <set>
+#include <unordered_set>
 
 #include "palimpsest/linop/core/replace_linop.hpp"
 #include "palimpsest/linop/operators/simple.hpp"
@@ -17,13 +18,24 @@ namespace palimpsest::python {
 
 namespace {
 
-enum Role { fn, adj_fn, normal_fn, adj_normal_fn, split, adj_split, size, check, role_count };
+enum Role {
+  fn,
+  adj_fn,
+  normal_fn,
+  adj_normal_fn,
+  split,
+  adj_split,
+  size,
+  check,
+  adjoint,
+  role_count
+};
 constexpr std::array<const char*, role_count> kRoles{
-    "fn", "adj_fn", "normal_fn", "adj_normal_fn", "split", "adj_split", "size", "check"};
+    "fn", "adj_fn", "normal_fn", "adj_normal_fn", "split", "adj_split", "size", "check", "adjoint"};
 // What each does, for notes.
 constexpr std::array<const char*, role_count> kParts{
     "forward", "adjoint", "normal", "normal of the adjoint", "split", "split of the adjoint",
-    "size",    "check"};
+    "size",    "check",   "adjoint"};
 
 // Dimensions without the brackets.
 std::string listed(const Dims& dims) {
@@ -47,6 +59,7 @@ struct PythonType : LinopType {
   std::string module;
   bool has_name = true;  // the module has it by its name
   std::array<nb::handle, role_count> functions;
+  nb::handle python_class;  // derived from NamedLinop; may be none
 };
 
 constinit GlobalObject functions;  // a list
@@ -54,6 +67,7 @@ constinit GlobalObject functions;  // a list
 // Types live as long as the process: operators refer to them.
 constinit Global<std::deque<PythonType>> all_types;
 std::deque<PythonType>& types() { return all_types.get(); }
+constinit Global<std::unordered_set<const LinopType*>> known_types;
 
 nb::object function_of(const NamedLinop& A, Role role) {
   functions.get();  // throws where they are gone
@@ -61,10 +75,8 @@ nb::object function_of(const NamedLinop& A, Role role) {
 }
 
 const PythonType* find_python_type(const NamedLinop& A) {
-  for (const PythonType& type : types()) {
-    if (static_cast<const LinopType*>(&type) == &A.type()) return &type;
-  }
-  return nullptr;
+  const bool is_known = known_types.get().contains(&A.type());
+  return is_known ? static_cast<const PythonType*>(&A.type()) : nullptr;
 }
 
 // Calls a function of the type with the lock of the interpreter; an exception gets a note.
@@ -100,13 +112,18 @@ std::optional<index_t> known_size(const NamedLinop& A, const ND& d) {
   return integer_of(result, "a size");
 }
 
+NamedLinop adjoint_of(const NamedLinop& A) {
+  const Locked locked;
+  return call<NamedLinop>(Role::adjoint, A);
+}
+
 void check_arguments(const NamedLinop& A) {
   const Locked locked;
   call<void>(Role::check, A);
 }
 
 std::size_t define(const std::string& name, const std::string& module, bool has_name,
-                   nb::dict given, int version, bool is_real_linear) {
+                   nb::dict given, int version, bool is_real_linear, nb::handle python_class) {
   PythonType type;
   type.name = name;
   type.version = version;
@@ -118,6 +135,10 @@ std::size_t define(const std::string& name, const std::string& module, bool has_
     type.functions[role] = given[kRoles[role]];
     functions.get().attr("append")(type.functions[role]);
   }
+  if (!python_class.is_none()) {
+    type.python_class = python_class;
+    functions.get().attr("append")(python_class);
+  }
   const auto is_given = [&](Role role) { return type.functions[role].is_valid(); };
   type.LinopType::functions.fn = build<fn>;
   if (is_given(adj_fn)) type.LinopType::functions.adj_fn = build<adj_fn>;
@@ -127,7 +148,9 @@ std::size_t define(const std::string& name, const std::string& module, bool has_
   if (is_given(adj_split)) type.LinopType::functions.adj_split = cut<adj_split>;
   if (is_given(Role::size)) type.LinopType::functions.size = known_size;
   if (is_given(Role::check)) type.check = check_arguments;
+  if (is_given(Role::adjoint)) type.adjoint = adjoint_of;
   types().push_back(std::move(type));
+  known_types.get().insert(&types().back());
   if (has_name) replace_linop(types().back());
   return types().size() - 1;
 }
@@ -152,6 +175,29 @@ NamedLinop make(std::size_t index, Dims ishape, std::optional<Dims> oshape,
                             std::move(parameters), std::move(attributes));
   if (name) A.set_name(*name);
   return sizes.empty() ? A : A.with_sizes(sizes);
+}
+
+// The functions in effect, by their roles: those of an adjoint are exchanged.
+nb::dict functions_in(const NamedLinop& A) {
+  const PythonType* const type = find_python_type(A);
+  nb::dict found;
+  if (!type) return found;
+  constexpr std::array<Role, 6> exchanged{adj_fn, fn, adj_normal_fn, normal_fn, adj_split, split};
+  for (std::size_t role = 0; role < kRoles.size(); ++role) {
+    const bool is_exchanged = A.is_flipped() && role < exchanged.size();
+    const std::size_t in_effect = is_exchanged ? std::size_t{exchanged[role]} : role;
+    const nb::handle function = type->functions[in_effect];
+    if (function.is_valid()) found[kRoles[role]] = function;
+  }
+  return found;
+}
+
+// The operator with the functions of another type.
+NamedLinop with_type(const NamedLinop& A, std::size_t index) {
+  NamedLinop made = make_linop(types().at(index), A.shape(), A.params(), A.attrs());
+  made.set_name(A.name());
+  const DimMap sizes = A.recorded_sizes();
+  return sizes.empty() ? made : made.with_sizes(sizes);
 }
 
 // A function of Python that any thread may drop.
@@ -186,8 +232,23 @@ Attribute attribute_of(nb::handle object) {
                   ", expected an array, a number, a string, dimensions or a list of these.");
 }
 
+nb::handle python_class_of(const NamedLinop& A) {
+  const PythonType* const type = find_python_type(A);
+  return type ? type->python_class : nb::handle();
+}
+
+void set_value(NamedLinop& A, const std::string& key, nb::handle value) {
+  if (is_parameter(value)) {
+    A.set_param(key, from_python<Parameter>(value));
+  } else {
+    A.set_attr(key, attribute_of(value));
+  }
+}
+
+bool is_building() { return Building::depth > 0; }
+
 void check_not_building() {
-  if (Building::depth == 0) return;
+  if (!is_building()) return;
   throw StateError(
       "[Parameter] got a request for its value in a function that builds the graph of an operator, "
       "expected its use as a Variable. Try functions of ps.ops.");
@@ -200,6 +261,11 @@ nb::tuple modules_of(const NamedLinop& A) {
     const NamedLinop part = rest.back();
     rest.pop_back();
     rest.insert(rest.end(), part.linops().begin(), part.linops().end());
+    if (part.type().name == "SimpleLinop") {
+      throw FormatError("[" + part.name() +
+                        "] save: got a closure, a function that no module has by a name. Try "
+                        "linop() with a class at the top of a module.");
+    }
     const PythonType* const type = find_python_type(part);
     if (!type) continue;
     if (!type->has_name) {
@@ -218,9 +284,25 @@ void bind_user_linops(nb::module_& m) {
   functions.set(nb::list());
   at_end([] { functions.clear(); });
   m.def("_define_linop", define, "name"_a, "module"_a, "has_name"_a, "functions"_a, "version"_a,
-        "real_linear"_a);
+        "real_linear"_a, "python_class"_a.none() = nb::none());
   m.def("_make_linop", make, "index"_a, "ishape"_a, "oshape"_a.none(), "name"_a.none(),
         "sizes"_a.none(), "values"_a);
+  m.def(
+      "_begin_linop",
+      [](nb::handle self, std::size_t index, Dims ishape, std::optional<Dims> oshape,
+         std::optional<std::string> name, DimMap sizes, nb::dict values) {
+        begin_object(self, make(index, ishape, oshape, std::move(name), sizes, values));
+      },
+      "self"_a, "index"_a, "ishape"_a, "oshape"_a.none(), "name"_a.none(), "sizes"_a.none(),
+      "values"_a);
+  m.def(
+      "_linop_functions", [](NamedLinop A) { return functions_in(A); }, "A"_a);
+  m.def(
+      "_set_linop_functions",
+      [](nb::handle self, std::size_t index) {
+        change_object(self, [&](NamedLinop& A) { A = with_type(A, index); });
+      },
+      "self"_a, "index"_a);
   m.def(
       "SimpleLinop",
       [](nb::handle f, nb::handle adjoint, nb::handle normal, Dims ishape,
