@@ -6,6 +6,8 @@ lent. DebugMode runs each op on guarded copies and reports one that overwrites a
 """
 
 # %% State between calls: a running mean, updated in place
+import ctypes
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -37,6 +39,8 @@ print(f"peak {plan.peak_bytes} bytes; without reuse it would be {plan.no_reuse_b
 
 # %% A wrong declaration: the op changes its input but does not declare it
 class Halve(ps.Op):
+    """Works by address, as a routine of C that overwrites what it is given."""
+
     def make_node(self, x):
         return ps.Apply(self, [x], [x.type])
 
@@ -44,19 +48,19 @@ class Halve(ps.Op):
         return [shapes[0]]
 
     def perform(self, node, inputs, outputs):
-        hidden = np.lib.stride_tricks.as_strided(inputs[0], writeable=False)
-        outputs[0][...] = hidden / 2
-        self.calls = getattr(self, "calls", 0) + 1
-        if self.calls % 2 == 0:
-            outputs[0][0] += 1  # the result differs in every second call
+        x = inputs[0]  # a read-only array
+        memory = np.frombuffer((ctypes.c_double * x.size).from_address(x.ctypes.data))
+        memory /= 2
+        outputs[0][...] = memory
 
 
-honest = ps.function([v], Halve()(v))
-print("without checks nobody notices:", honest(np.ones(2)))
+argument = np.ones(2)
+unchecked = ps.function([v], Halve()(v))
+unchecked(argument)
+print("without checks the argument is changed:", argument)
 checked = ps.function([v], Halve()(v), mode=ps.DebugMode())
 try:
-    for _ in range(2):
-        checked(np.ones(2))
+    checked(np.ones(2))
 except ps.DebugModeError as error:
     print("DebugMode:", str(error).splitlines()[0])
 

@@ -26,24 +26,18 @@ if TYPE_CHECKING:
 
 else:
 
-    class _Factory:
-        """A function with other functions as attributes."""
+    def _Factory(make: Any, described: Any = None, **others: Any) -> Any:
+        """A function with other functions as attributes.
 
-        def __init__(self, make: Any, described: Any = None, **others: Any) -> None:
-            # Signature and docstring are those of the function of C++, where one is given.
-            functools.update_wrapper(self, described or make)
-            self._make = make
-            for name, function in others.items():
-                setattr(self, name, function)
+        Signature and docstring are those of the function of C++, where one is given.
+        """
 
-        def __call__(self, *arguments: Any, **options: Any) -> Any:
-            return self._make(*arguments, **options)
+        @functools.wraps(described or make)
+        def factory(*arguments: Any, **options: Any) -> Any:
+            return make(*arguments, **options)
 
-        def __reduce__(self) -> Any:
-            return self.__name__
-
-        def __repr__(self) -> Any:
-            return f"<operator {self.__name__}>"
+        vars(factory).update(others)
+        return factory
 
 
 _shown: "dict[str, Callable[..., NamedLinop]]" = {name: getattr(_core, name) for name in
