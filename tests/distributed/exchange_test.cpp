@@ -3,6 +3,7 @@
 
 #include "distributed/counted_messages.hpp"
 #include "distributed/distributed_support.hpp"
+#include "palimpsest/distributed/distributed_fft.hpp"
 #include "palimpsest/distributed/exchange_operators.hpp"
 #include "palimpsest/distributed/move_parts.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
@@ -10,6 +11,7 @@
 #include "palimpsest/linop/testing/testing.hpp"
 #include "palimpsest/linop/transforms/convolution.hpp"
 #include "palimpsest/linop/transforms/finite_difference.hpp"
+#include "palimpsest/linop/transforms/radon.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
 #include "support/expect_error.hpp"
 
@@ -209,11 +211,47 @@ std::vector<Along> operators_along_cuts() {
       }
     }
   }
+  // The result has other names, and may know its sizes itself.
+  for (const auto boundary : {Boundary::zeros, Boundary::circular}) {
+    const Parameter h(random_values({3}, DType::complex128, 5));
+    const NamedLinop C =
+        Convolution(h, {.batch = "C", .grid = Dims("Nx"), .out = Dims("Z"), .boundary = boundary});
+    for (const index_t n : {1, 8}) {
+      add("convolution to another name", C, {2, n}, {{"Nx", "rank"}});
+      add("convolution, its result placed", C, {2, n}, {{"Z", "rank"}});
+      add("convolution of known sizes", C.with_sizes({{"Nx", n}, {"Z", n}}), {2, n},
+          {{"Nx", "rank"}});
+      add("adjoint convolution", C.H(), {2, n}, {{"Z", "rank"}});
+      add("two convolutions",
+          Chain(C, C.renamed({{"Nx", "Z1"}, {"Z", "Y"}}).renamed({{"Z1", "Z"}})), {2, n},
+          {{"Nx", "rank"}});
+    }
+  }
+  const Tensor angles = Tensor::from<double>({0.3, 1.1, 2.0});
+  for (const index_t slices : {2, 7}) {
+    add("sinograms of slices", Radon(angles, {6, 8}, {.n_detectors = 9, .batch = "B"}),
+        {slices, 6, 8}, {{"Nx", "rank"}});
+  }
   add("wavelets of frames", Wavelet("T Y X", "Y X", {.family = "db2", .levels = 2}), {3, 8, 9},
       {{"Y", "rank"}});
   add("wavelets of an image", Wavelet("Y X", "Y X", {.family = "db2", .levels = 2}), {7, 8},
       {{"X", "rank"}});
   return cases;
+}
+
+// The placement of vectors with these dims, of the input or the output of an operator.
+Placement placement_at(const Along& c, const Dims& dims) {
+  const std::vector<NamedLinop> parts = flatten(c.A);
+  Placement placement = c.placement;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    placement = distributed_detail::placement_before(*part, placement);
+  }
+  if (dims != c.A.ishape()) {
+    for (const NamedLinop& part : parts) {
+      placement = distributed_detail::placement_behind(part, placement);
+    }
+  }
+  return placement;
 }
 
 TEST(Distribute, OperatorsAlongACutDimensionGiveWhatTheWholeGives) {
@@ -223,16 +261,21 @@ TEST(Distribute, OperatorsAlongACutDimensionGiveWhatTheWholeGives) {
     const NamedLinop part = distribute(c.A, team, c.placement);
     const Tensor x = random_values(c.shape, DType::complex128, 10);
     const Tensor y = c.A(x);
+    // A dimension of the placement that is not in the shape cuts nothing.
     const auto applied = [&](const NamedLinop& P, const Tensor& v, const Dims& from, const Dims& to,
                              const Extents& result) {
-      const Tensor mine = DTensor::part_of(v, from, team, c.placement).local().contiguous();
-      return DTensor::from_local(P(mine), to, result, team, c.placement).gather_to_all();
+      const auto placed = [&](const Dims& dims) { return placement_at(c, dims); };
+      const Tensor mine = DTensor::part_of(v, from, team, placed(from)).local().contiguous();
+      return DTensor::from_local(P(mine), to, result, team, placed(to)).gather_to_all();
     };
     const Dims &in = c.A.ishape(), &out = c.A.oshape();
     EXPECT_LT(distance(applied(part, x, in, out, y.shape()), y), 1e-13);
     const Tensor z = random_values(y.shape(), DType::complex128, 11);
     EXPECT_LT(distance(applied(part.H(), z, out, in, c.shape), c.A.H()(z)), 1e-13);
     EXPECT_LT(distance(applied(part.N(), x, in, in, c.shape), c.A.N()(x)), 1e-12);
+    EXPECT_LT(distance(applied(part.H().N(), z, out, out, y.shape()), c.A.H().N()(z)), 1e-12);
+    const Tensor mine = DTensor::part_of(x, in, team, placement_at(c, in)).local();
+    EXPECT_TRUE(is_adjoint(part, DType::complex128, mine.shape()));
   }
 }
 
@@ -246,10 +289,10 @@ TEST(Distribute, OperatorsAlongACutDimensionSendAndHoldWhatIsAnnounced) {
                                             c.placement, x, Direction::normal);
     const NamedLinop N = distribute(c.A, team, c.placement).N();
     const RankPlan& mine = announced.ranks[static_cast<std::size_t>(team.rank())];
-    const Tensor v =
-        DTensor::part_of(random_values(c.shape, x.dtype, 3), c.A.ishape(), team, c.placement)
-            .local()
-            .contiguous();
+    const Tensor v = DTensor::part_of(random_values(c.shape, x.dtype, 3), c.A.ishape(), team,
+                                      placement_at(c, c.A.ishape()))
+                         .local()
+                         .contiguous();
     N.plan(type_of(v.dtype(), v.shape()));  // compiles, and keeps spectra of kernels
     const Traffic before = sent_messages();
     MemoryScope scope;

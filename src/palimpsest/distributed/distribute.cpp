@@ -203,10 +203,17 @@ Axes refused_axes(const NamedLinop& A, const Placement& placement) {
   Axes refused;
   for (std::size_t axis = 0; axis < A.ishape().size(); ++axis) {
     const ND& d = A.ishape()[axis];
-    const index_t n = placement.axis_of(d) ? A.size(d).value_or(0) : 0;
-    if (n < 2) continue;
+    const auto team_axis = placement.axis_of(d);
+    const auto n = team_axis ? A.size(d) : std::nullopt;
+    if (!n) continue;
+    if (*n < 2) {
+      // It need not be cut, but the result may be placed by another name.
+      const Placement one(Placement::Entries{{d, *team_axis}});
+      if (placement_behind(A, one) != one) refused.push_back(static_cast<index_t>(axis));
+      continue;
+    }
     try {
-      A.split({{d, slice(0, n / 2)}});
+      A.split({{d, slice(0, *n / 2)}});
     } catch (const SplitError&) {
       refused.push_back(static_cast<index_t>(axis));
     }
@@ -248,7 +255,7 @@ NamedLinop distribute_one(const NamedLinop& A, const Team& team, const Placement
     for (NamedLinop& child : data.children) {
       child = distribute_parts(sized(child, A), team, placement);
     }
-    data.shape = with_sizes_in(data.shape, sizes_of_part(A, team, placement));
+    data.shape = with_sizes_in(data.shape, sizes_of_part(A, team, placement, placement));
     return from_data(std::move(data));
   }
   if (A.ishape().size() != A.oshape().size()) return distribute_whole(A, team, placement);

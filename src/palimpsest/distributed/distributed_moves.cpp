@@ -5,6 +5,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/distributed/communication_ops.hpp"
+#include "palimpsest/distributed/distributed_fft.hpp"
 #include "palimpsest/linop/core/prelude.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
 
@@ -122,7 +123,15 @@ StencilReach reach_of(const NamedLinop& A) {
 Attributes attributes_of_parts(const Team& team, const NamedLinop& A, const Placement& placement) {
   return {{"team", team.node().id},
           {"input", spread_of(team, cuts_in(A.ishape(), placement, A))},
-          {"output", spread_of(team, cuts_in(A.oshape(), placement, A))}};
+          {"output", spread_of(team, cuts_in(A.oshape(), placement_behind(A, placement), A))}};
+}
+
+// The parts with their sizes. The child keeps its own: it computes with the halo, or while another
+// axis is cut.
+NamedLinop of_parts(const LinopType& type, const NamedLinop& child, Attributes attributes,
+                    const NamedLinop& A, const Team& team, const Placement& placement) {
+  return with_other_sizes(make_container(type, {child}, std::move(attributes)),
+                          sizes_of_part(A, team, placement, placement_behind(A, placement)));
 }
 
 }  // namespace
@@ -130,7 +139,8 @@ Attributes attributes_of_parts(const Team& team, const NamedLinop& A, const Plac
 NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Placement& placement,
                                const Axes& refused) {
   if (A.is_flipped()) {
-    const NamedLinop made = distributed_stencil(A.H(), team, placement, refused);
+    const NamedLinop made =
+        distributed_stencil(A.H(), team, placement_behind(A, placement), refused);
     return made.defined() ? made.H() : made;
   }
   const StencilReach reach = reach_of(A);
@@ -153,8 +163,8 @@ NamedLinop distributed_stencil(const NamedLinop& A, const Team& team, const Plac
   attributes.emplace_back("after", std::move(after));
   attributes.emplace_back("edge", reach.edge);
   attributes.emplace_back("extents", extents_of_whole(A));
-  return make_container(stencil_type(), {with_other_sizes(A, {})}, std::move(attributes))
-      .with_sizes(sizes_of_part(A, team, placement));
+  return of_parts(stencil_type(), with_other_sizes(A, {}), std::move(attributes), A, team,
+                  placement);
 }
 
 // -- elsewhere -----------------------------------------------------------------------------------
@@ -264,9 +274,8 @@ NamedLinop distributed_elsewhere(const NamedLinop& A, const Team& team, const Pl
     return &N.type() == &linop_types::identity();
   };
   attributes.emplace_back("is_unitary", is_identity(A.N()) && is_identity(A.H().N()));
-  const NamedLinop local = with_other_sizes(part_of_tile(A, tile), {});
-  return make_container(elsewhere_type(), {local}, std::move(attributes))
-      .with_sizes(sizes_of_part(A, team, placement));
+  return of_parts(elsewhere_type(), part_of_tile(A, tile), std::move(attributes), A, team,
+                  placement);
 }
 
 }  // namespace palimpsest::distributed_detail

@@ -260,12 +260,13 @@ Attribute extents_of_whole(const NamedLinop& A) {
   return Attribute(extents);
 }
 
-DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement) {
+DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement,
+                     const Placement& behind) {
   DimMap sizes;
   for (const ND& d : unite(A.ishape(), A.oshape())) {
     const auto n = d.is_concrete() || d.is_ordinal() ? A.size(d) : std::nullopt;
     if (!n) continue;
-    const auto axis = placement.axis_of(d);
+    const auto axis = A.ishape().contains(d) ? placement.axis_of(d) : behind.axis_of(d);
     sizes[d] = axis ? part_range(*n, team.coordinate(*axis), team.size(*axis)).size() : *n;
   }
   return sizes;

@@ -53,8 +53,10 @@ index_t known_size(const NamedLinop& A, std::size_t axis);
 /// The sizes of the axes of both shapes, -1 if unknown: "extents" of containers whose child is the
 /// whole operator.
 Attribute extents_of_whole(const NamedLinop& A);
-/// The dimensions of A with the sizes of this rank's parts, where they are known.
-DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement);
+/// The dimensions of A with the sizes of this rank's parts, where they are known. `behind`: the
+/// placement of the result.
+DimMap sizes_of_part(const NamedLinop& A, const Team& team, const Placement& placement,
+                     const Placement& behind);
 /// The axes of `dims` that a placement cuts, with the extents in A; -1 if unknown.
 CutAxes cuts_in(const Dims& dims, const Placement& placement, const NamedLinop& A = {});
 /// The axes of the team that cut.
