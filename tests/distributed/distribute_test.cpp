@@ -13,8 +13,12 @@
 #include "palimpsest/distributed/gather_operator.hpp"
 #include "palimpsest/distributed/team_node.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
+#include "palimpsest/linop/containers/concat.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
+#include "palimpsest/linop/operators/simple.hpp"
 #include "palimpsest/linop/operators/sum_reduce.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/shape/shape_ops.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest::testing {
@@ -256,6 +260,33 @@ TEST(Distribute, FindsRanksWithAnotherOperator) {
   const index_t n = team.rank() == 0 ? 4 : 6;
   const NamedLinop A = Dense(Parameter(Tensor::ones({n, 4})), "MN,N->M");
   expect_error<ShapeError>([&] { distribute(A, team, {{"M", "rank"}}); }, "ranks 0 and 1 differ");
+}
+
+// Rank 0 has a child as a whole, the others would have to cut one that cannot be cut.
+TEST(Distribute, RefusesOnAllRanksWhatOneRefuses) {
+  const Team team = Team::world();
+  if (team.size() < 3) return;
+  const NamedLinop first = Dense(Tensor::ones({4, 1}), "MA,A->M");
+  const NamedLinop second =
+      Dense(Tensor::ones({4, team.size() - 1}), "MA,A->M") *
+      SimpleLinop({.fn = [](const Variable& x) { return x - ops::roll(x, 1, -1); }, .ishape = "A"});
+  const NamedLinop A = Concat({first, second}, {.in = "A"});
+  expect_error<SplitError>(
+      [&] {
+        distribute(A, team, {{"A", "rank"}});
+      },
+      team.rank() == 0 ? "rank 1 refuses: " : "cannot split");
+  // Nobody waits, and the ranks work together afterwards.
+  const NamedLinop part = distribute(A, team, {{"Q", "rank"}});
+  EXPECT_EQ(part(Tensor::ones({team.size()})).shape(), Extents{4});
+}
+
+TEST(Distribute, ComparesPlacementsBeforeItRefusesOne) {
+  const Team team = Team::world();
+  if (team.size() == 1) return;
+  const NamedLinop A = Dense(Tensor::ones({4, 4}), "MN,N->M");
+  const Placement mine{{"M", team.rank() == 0 ? "rank" : "other"}};
+  expect_error<ShapeError>([&] { distribute(A, team, mine); }, "ranks 0 and 1 differ");
 }
 
 TEST(DebugMode, ComparesWhatRanksHaveAlike) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/error.hpp"
@@ -139,18 +140,52 @@ void check_parameters(const NamedLinop& A, const Team& team, const AxisNames& al
   for (const NamedLinop& child : A.linops()) check_parameters(child, team, all);
 }
 
-void check_agreement(const NamedLinop& A, const Team& team, const Placement& placement,
-                     const DistributeOptions& options) {
-  if (team.is_pretended() || team.size() == 1) return;
-  const std::vector<std::string> texts =
-      gather_texts(team, agreed_text(A, team, placement, options));
-  for (std::size_t r = 1; r < texts.size(); ++r) {
-    if (texts[r] == texts[0]) continue;
+// The end of an attempt on one rank: the arguments, and an error if there was one.
+struct Attempt {
+  std::string arguments, kind, problem;
+
+  std::string str() const { return arguments + '\0' + kind + '\0' + problem; }
+  static Attempt parse(const std::string& text) {
+    const std::size_t first = text.find('\0'), second = text.find('\0', first + 1);
+    return {text.substr(0, first), text.substr(first + 1, second - first - 1),
+            text.substr(second + 1)};
+  }
+};
+
+std::string kind_of(const std::exception& error) {
+  if (dynamic_cast<const SplitError*>(&error)) return "split";
+  if (dynamic_cast<const ShapeError*>(&error)) return "shape";
+  return dynamic_cast<const ValueError*>(&error) ? "value" : "";
+}
+
+[[noreturn]] void throw_as(const std::string& kind, const std::string& text) {
+  if (kind == "split") throw SplitError(text);
+  if (kind == "shape") throw ShapeError(text);
+  if (kind == "value") throw ValueError(text);
+  throw CommunicationError(text);
+}
+
+// Throws on all ranks if one has other arguments or an error. A rank with an error throws its own.
+void agree(const Team& team, const Attempt& mine, const std::exception_ptr& error) {
+  if (team.is_pretended() || team.size() == 1) {
+    if (error) std::rethrow_exception(error);
+    return;
+  }
+  std::vector<Attempt> all;
+  for (const std::string& text : gather_texts(team, mine.str())) {
+    all.push_back(Attempt::parse(text));
+  }
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r].arguments == all[0].arguments) continue;
     throw ShapeError(
         fmt::format("[distribute] ranks 0 and {} differ: rank 0 has\n{}\nrank {} has\n{}", r,
-                    texts[0], r, texts[r]));
+                    all[0].arguments, r, all[r].arguments));
   }
-  if (config().mode == "DebugMode") check_parameters(A, team, axes_besides(team, {}));
+  if (error) std::rethrow_exception(error);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].problem.empty()) continue;
+    throw_as(all[r].kind, fmt::format("[distribute] rank {} refuses: {}", r, all[r].problem));
+  }
 }
 
 bool has(const Dims& dims, const ND& d) {
@@ -297,10 +332,12 @@ Placement cutting(const Placement& placement, const Team& team) {
 
 }  // namespace
 
-NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement,
-                      const DistributeOptions& options) {
+namespace {
+
+// This rank's part. It does not communicate.
+NamedLinop part_of(const NamedLinop& A, const Team& team, const Placement& placement,
+                   const DistributeOptions& options) {
   placement.check(team);
-  check_agreement(A, team, placement, options);
   if (options.sums == TeamSums::canonical) {
     const auto& entries = placement.entries();
     if (entries.size() == 1 && has(A.dims(), entries[0].first)) {
@@ -321,6 +358,28 @@ NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& pl
   }
   return needs_exchange(A, in_front) ? distribute_parts(A, team, in_front)
                                      : distribute_whole(A, team, in_front);
+}
+
+}  // namespace
+
+NamedLinop distribute(const NamedLinop& A, const Team& team, const Placement& placement,
+                      const DistributeOptions& options) {
+  Attempt mine;
+  NamedLinop made;
+  std::exception_ptr error;
+  try {
+    mine.arguments = agreed_text(A, team, placement, options);
+    made = part_of(A, team, placement, options);
+  } catch (const std::exception& e) {
+    mine.kind = kind_of(e);
+    mine.problem = e.what();
+    error = std::current_exception();
+  }
+  agree(team, mine, error);
+  if (config().mode == "DebugMode" && team.size() > 1 && !team.is_pretended()) {
+    check_parameters(A, team, axes_besides(team, {}));
+  }
+  return made;
 }
 
 NamedLinop join_parts(const NamedLinop& part, const Team& team, const Placement& placement) {

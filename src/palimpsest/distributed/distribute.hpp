@@ -44,7 +44,8 @@ struct DistributeOptions {
 /// Shapes   those of A with the sizes of this rank's part, which part_range() gives
 /// Aliases  parameters are views of those of A
 /// Errors   SplitError: A cannot be cut along a placed dimension; ShapeError "is unknown": no size;
-///          ShapeError "ranks": another operator, size or placement on another rank;
+///          ShapeError "ranks": another operator, size or placement on another rank. An error of
+///          one rank is an error of all: those that have none themselves throw it with its rank;
 ///          CommunicationError: a rank failed or was silent; ValueError "canonical": another
 ///          number of placed dimensions than one
 /// Cost     a direction that sums sends 2 (n - 1)/n of its result per rank, n ranks
