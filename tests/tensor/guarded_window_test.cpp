@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "palimpsest/tensor/placeholder.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -63,6 +67,15 @@ TEST(GuardedWindow, TheRestOfTheStorageOfAnyTensorIsCompared) {
   EXPECT_FALSE(first_change_beside(column, before));
   whole.set({1, 2}, -1.0);
   EXPECT_EQ(first_change_beside(column, before), 8 * 5 + 6);  // the high bytes of 6. differ
+}
+
+TEST(Placeholder, HasAddressesOfItsOwn) {
+  const Tensor a = placeholder(DType::float32, {100, 100}), b = placeholder(DType::float32, {3});
+  EXPECT_EQ(a.shape(), (Extents{100, 100}));
+  EXPECT_TRUE(a.is_contiguous());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a.raw_data()) % 64, 0u);
+  EXPECT_FALSE(may_share_memory(a, b));
+  EXPECT_FALSE(may_share_memory(a, Tensor::zeros({3})));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "palimpsest/kernels/pool/parallel.hpp"
+#include "palimpsest/memory/claimed_ranges.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/kept_inputs.hpp"
@@ -278,7 +279,9 @@ void Call::make_copies() {
       keep(i, bound_[i].tensor->clone());
     } else if (program_.overwritten[i] && bound_[i].is_container && replaces_memory(bound_[i])) {
       const std::size_t c = at(program_.container_of_input(i));
-      impl_.containers[c]->held_value().raw_mutable_data();  // gets memory of its own
+      Tensor& value = impl_.containers[c]->held_value();
+      value.raw_mutable_data();  // gets memory of its own
+      renew_range(value.storage());
     }
   }
 }
@@ -448,6 +451,10 @@ void Call::run_in_stages(const Plan& plan, std::span<Tensor> results, std::span<
     results[i] = moves ? made.outputs[i].to(target) : std::move(made.outputs[i]);
   }
   for (std::size_t i = 0; i < outs.size(); ++i) outs[i].copy_from(made.outputs[i]);
+  for (std::size_t u = 0; u < n_updates; ++u) {
+    Tensor& value = made.outputs[n_results + u];
+    if (meets_claimed_range(value.storage())) value = value.clone();
+  }
   for (std::size_t u = 0; u < n_updates; ++u) {
     Tensor& value = made.outputs[n_results + u];
     value.storage().claim();

@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/memory/claimed_ranges.hpp"
 
 namespace palimpsest {
 namespace {
@@ -14,6 +15,25 @@ namespace {
 std::uint64_t next_container_id() {
   static std::atomic<std::uint64_t> counter{0};
   return counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Claims a Storage and, where other Storages may show its memory, its bytes. False, and no claim,
+// if one of the two has another holder. `present` is the caller's own Storage, which it gives up.
+bool claim_memory(Storage& storage, const Storage& present) {
+  if (!storage.claim_if_free()) return false;
+  try {
+    if (claim_range(storage, present)) return true;
+  } catch (...) {
+    storage.give_up_claim();
+    throw;
+  }
+  storage.give_up_claim();
+  return false;
+}
+
+void give_up(Storage& storage) noexcept {
+  storage.give_up_claim();
+  if (!storage.is_claimed()) release_range(storage);
 }
 
 bool is_older(const std::shared_ptr<Container>& a, const std::shared_ptr<Container>& b) {
@@ -70,7 +90,7 @@ Container::Container(TensorType type, const Value& value, ContainerOptions optio
 }
 
 Container::~Container() {
-  if (value_.defined()) value_.storage().give_up_claim();
+  if (value_.defined()) give_up(value_.storage());
 }
 
 std::string Container::who() const {
@@ -81,8 +101,9 @@ std::string Container::who() const {
 void Container::store(Tensor value) noexcept {
   const ForkSection whole;
   if (lock_.is_torn()) lock_.heal();
-  if (value_.defined()) value_.storage().give_up_claim();
+  if (value_.defined()) give_up(value_.storage());
   value_ = std::move(value);
+  hold_range(value_.storage());
 }
 
 // filter() does not know how a variable comes to have fixed extents.
@@ -95,18 +116,21 @@ static void check_extents(const TensorType& type, const Value& value, const std:
                    "extents");
 }
 
-// The tensor to store for a value, claimed. A lent value keeps the caller's Storage, unless that
-// belongs to another container or to the frame of a function; any other is a lazy clone. A value
-// whose elements overlap one another cannot be updated in place, so it is made dense.
+// The tensor to store for a value, claimed. A lent value keeps the caller's Storage, unless that or
+// its memory belongs to another container or to the frame of a function; any other is a lazy clone.
+// A value whose elements overlap one another cannot be updated in place, so it is made dense.
 Tensor Container::admitted(const Value& value, bool borrow) {
   check_extents(type_, value, who());
   Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
-  const bool is_present = value_.defined() && shares_storage(tensor, value_);
+  const Storage present = value_.defined() ? value_.storage() : Storage();
+  const bool is_present = shares_storage(tensor, value_);
   if (has_internal_overlap(tensor)) {
     tensor = tensor.clone();
   } else if (!(borrow && is_present)) {
-    if (borrow && tensor.storage().claim_if_free()) return tensor;
+    if (borrow && claim_memory(tensor.storage(), present)) return tensor;
     tensor = tensor.lazy_clone();
+    if (claim_memory(tensor.storage(), present)) return tensor;
+    tensor = tensor.clone();  // the clone shows read-only memory that another container writes
   }
   tensor.storage().claim();
   return tensor;
@@ -137,6 +161,7 @@ void Container::zero(SetOptions options) {
   const ContainerHold hold(*this, HoldMode::replacing, "zero");
   if (options.borrow) {
     value_.fill(0);
+    renew_range(value_.storage());
     lock_.heal();
   } else {
     Tensor zeros = Tensor::zeros(value_.shape(), value_.dtype(), value_.device());
@@ -157,6 +182,7 @@ void Container::modify(const std::function<void(Tensor&)>& change) {
   const bool is_same = value.defined() && shares_storage(value, value_) &&
                        passes_unchanged(type_, value) && !has_internal_overlap(value);
   if (!is_same) return store(admitted(value, false));
+  renew_range(value.storage());
   value.storage().claim();
   store(std::move(value));
 }
@@ -172,7 +198,10 @@ Tensor Container::exchange(Value value) {
     made = made.lazy_clone();  // another handle on it exists
   }
   Tensor old = value_;
-  made.storage().claim();
+  if (!claim_memory(made.storage(), old.storage())) {
+    made = made.clone();
+    made.storage().claim();
+  }
   store(std::move(made));
   count_version();
   return old;

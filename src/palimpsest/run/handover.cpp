@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/memory/claimed_ranges.hpp"
 #include "palimpsest/memory/thread_local_state.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/call.hpp"
@@ -82,6 +83,8 @@ bool Call::must_copy(const Plan& plan, const Delivery& delivery, bool is_update)
   if (delivery.how != Handover::clone) return false;
   const std::size_t input = at(program_.input_behind(buffer));
   if (bound->storage().is_cloned_eagerly() && !bound_[input].will_be_copied) return true;
+  // A lazy clone would show the writes of another shared variable.
+  if (is_update && meets_claimed_range(bound->storage())) return true;
   if (program_.overwritten[input]) return false;
   const index_t bytes = byte_count(slot.layout.extents, slot.layout.dtype);
   if (2 * bytes < static_cast<index_t>(bound->storage().nbytes())) return true;
@@ -195,7 +198,8 @@ bool Call::use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor
       buffer.bytes == out.nbytes() && slot.layout.is_dense() && slot.layout.byte_offset == 0;
   if (!is_whole || !out.is_contiguous() || !is_apart_[i]) return false;
   if (out.device() != frame.device_of(buffer)) return false;
-  Tensor& target = program_.inspection ? guarded_stand_in(i, out) : out;
+  const bool is_guarded = program_.inspection && out.device().type == DeviceType::cpu;
+  Tensor& target = is_guarded ? guarded_stand_in(i, out) : out;
   frame.use_memory(at(slot.buffer), {static_cast<std::byte*>(target.raw_overwrite_data()),
                                      static_cast<std::size_t>(target.nbytes())});
   frame.output_storages[i] = target.storage();

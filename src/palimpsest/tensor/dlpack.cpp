@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/memory/claimed_ranges.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
@@ -65,6 +66,7 @@ struct Export {
   Managed managed{};
   Tensor tensor;
   std::optional<Storage::Pin> pin;
+  std::optional<WritableExport> writable;
   Extents shape;
   Strides strides;
 
@@ -99,6 +101,7 @@ std::unique_ptr<Export<Managed>> make_writable_export(Tensor& t) {
   auto made = std::make_unique<Export<Managed>>();
   made->pin = t.storage().pin();
   made->tensor = t;
+  made->writable.emplace(made->tensor.storage());
   describe(*made, device);
   return made;
 }

@@ -25,6 +25,7 @@
 #include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 #include "palimpsest/solve/spectrum.hpp"
+#include "palimpsest/tensor/placeholder.hpp"
 
 namespace palimpsest {
 namespace {
@@ -47,9 +48,7 @@ constexpr index_t kAveraged = 16;
 
 // Stands for an array that comes later: has no memory.
 Tensor stand_in(DType dtype, const Extents& shape, bool in_file) {
-  alignas(64) static std::byte anchor[64];
-  if (in_file) return ScratchArray::unwritten(shape, dtype).map();
-  return Tensor::from_blob(anchor, dtype, shape, contiguous_strides(shape), {}, true);
+  return in_file ? ScratchArray::unwritten(shape, dtype).map() : placeholder(dtype, shape);
 }
 
 SharedVariable variable_of(const Tensor& value) {

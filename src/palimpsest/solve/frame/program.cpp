@@ -8,6 +8,7 @@
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
+#include "palimpsest/tensor/placeholder.hpp"
 
 namespace palimpsest {
 namespace {
@@ -27,12 +28,9 @@ ConfigOverrides sums_in_steps(const TensorType& x) {
   return made;
 }
 
-// A value of a type without memory of its own: planning reads extents and strides only, and start()
-// puts the real state in its place before anything runs.
+// start() puts the real state in its place before anything runs.
 Tensor placeholder(const TensorType& type) {
-  alignas(64) static std::byte anchor[64];
-  return Tensor::from_blob(anchor, type.dtype, type.shape, contiguous_strides(type.shape), {},
-                           /*writable=*/true, type.device);
+  return palimpsest::placeholder(type.dtype, type.shape, type.device);
 }
 
 index_t type_bytes(const TensorType& type) { return byte_count(type.shape, type.dtype); }
