@@ -142,6 +142,10 @@ Variable constant(const Tensor& value, std::string name) {
   node->name = std::move(name);
   node->is_constant = true;
   node->value = value.lazy_clone();
+  // It never changes: others may write a mapped file, or read-only memory in spite of a promise.
+  if (node->value.storage().state() == StorageState::foreign_read_only) {
+    node->value.storage().mutable_data();
+  }
   return Variable(std::move(node));
 }
 

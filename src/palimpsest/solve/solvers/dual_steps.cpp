@@ -32,9 +32,17 @@ Variable sum_of(const Variable& sum, const Variable& term) {
 
 bool adapts(const Problem& p) { return p.flag("adapt"); }
 
+Variable lent_constant(const Tensor& value) {
+  auto node = std::make_shared<VariableNode>();
+  node->type = {value.dtype(), value.shape(), value.device()};
+  node->is_constant = true;
+  node->value = value.lazy_clone();
+  return Variable(std::move(node));
+}
+
 Variable shift_of(const Problem& p, const std::string& shift, const Variable& like) {
   if (!p.has_attr(shift)) return {};
-  return constant(p.attr(shift).as_tensor()).astype(like.dtype());
+  return lent_constant(p.attr(shift).as_tensor()).astype(like.dtype());
 }
 
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image) {
