@@ -4,7 +4,11 @@
 #include "linop/linop_support.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/linop/core/node.hpp"
+#include "palimpsest/linop/operators/pad_dim.hpp"
+#include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/linop/operators/roll.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -72,9 +76,11 @@ TEST(Application, StridedInputsGiveTheSameResult) {
 TEST(Application, IntoADestination) {
   const NamedLinop A = matrix_operator();
   const Tensor x = random({3});
-  Tensor out = Tensor::zeros({4}, DType::complex128);
-  A.apply(x, out);
-  EXPECT_TRUE(equal(out, A(x)));
+  for (const WindowLayout layout : kWindowLayouts) {
+    testing::Window out({4}, DType::complex128, layout);
+    A.apply(x, out.tensor());
+    EXPECT_TRUE(allclose(out.tensor(), A(x), 1e-13, 1e-13));
+  }
   const NamedLinop F = Fft(1);
   Tensor y = random({6});
   const Tensor expected = F(y);
@@ -85,6 +91,28 @@ TEST(Application, IntoADestination) {
   expect_error<ShapeError>([&] { A.apply(x, wrong); }, "[" + A.name() + "] [call_into]");
   Tensor narrow = Tensor::zeros({4}, DType::complex64);
   expect_error<DTypeError>([&] { A.apply(x, narrow); }, "complex64");
+}
+
+// The result is the leading part of an array that another operator makes.
+TEST(Application, APartOfAnArrayIsWrittenInsideItsDestination) {
+  const NamedLinop F = Fft(1, {.batch = Dims()});
+  const Dims k = F.oshape();
+  const NamedLinop all[] = {Truncate("A", 60, 40, "A") * Roll("A", "A", {7}),
+                            Truncate(k[0], 60, 40, k) * F, Restrict(k, {{k[0], slice(0, 40)}}) * F};
+  const Tensor x = random({60});
+  for (const NamedLinop& A : all) {
+    const Tensor expected = A(x);
+    for (const WindowLayout layout : kWindowLayouts) {
+      testing::Window out(expected.shape(), expected.dtype(), layout);
+      A.apply(x, out.tensor());
+      EXPECT_TRUE(allclose(out.tensor(), expected, 1e-12, 1e-12)) << A;
+    }
+  }
+  const NamedLinop rows = PadDim("A", 20, 30, "A B").H() * Roll("A1 B", "A1", {3});
+  const Tensor plane = random({30, 20}), expected = rows(plane);
+  testing::Window out(expected.shape(), expected.dtype());
+  rows.apply(plane, out.tensor());
+  EXPECT_TRUE(equal(out.tensor(), expected));
 }
 
 TEST(Application, NeverIntoAParameter) {

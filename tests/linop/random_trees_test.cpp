@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operator trees with complex scalars, compared with their dense matrices. The matrix of a
 // tree follows from the matrices of its leaves by matrix algebra. The tree, its adjoint, its normal
-// operator and the normal operator of its adjoint are applied to random data.
+// operator and the normal operator of its adjoint are applied to random data, also into windows of
+// larger arrays.
 #include <numeric>
 #include <random>
 
@@ -22,6 +23,8 @@
 #include "palimpsest/linop/transforms/interpolate.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
+#include "support/long_run.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -33,6 +36,7 @@ using testing::Matrix;
 using testing::values;
 
 constexpr int kShards = 8, kTreesPerShard = 250, kDepth = 6;
+int trees_per_shard() { return testing::longer(kTreesPerShard); }
 constexpr index_t kMostElements = 48;
 
 // Named axes with known sizes.
@@ -568,11 +572,18 @@ void expect_result(const char* what, const Tensor& got, const std::vector<Comple
   EXPECT_LE(norm_of(difference), scale) << what;
 }
 
+// The result in a window.
+Tensor applied(const NamedLinop& A, const Tensor& x, const Tensor& y, std::uint64_t seed) {
+  testing::Window out(y.shape(), y.dtype(), testing::window_layout(seed));
+  A.apply(x, out.tensor());
+  return out.tensor().clone();
+}
+
 class RandomTrees : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomTrees, AreTheirMatrices) {
-  for (int i = 0; i < kTreesPerShard; ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * kTreesPerShard + i);
+  for (int i = 0; i < trees_per_shard(); ++i) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * trees_per_shard() + i);
     const DType dtype = i % 4 == 3 ? DType::complex64 : DType::complex128;
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::string growing = "while growing";
@@ -589,10 +600,16 @@ TEST_P(RandomTrees, AreTheirMatrices) {
       const auto Mx = times(t.M, values(x)), Hy = times(H, values(y));
       const double x_norm = norm_of(values(x)), y_norm = norm_of(values(y));
       const double slack = 300;
-      expect_result("A", t.A(x), Mx, slack * unit * size * x_norm);
-      expect_result("A.H", t.A.H()(y), Hy, slack * unit * size * y_norm);
-      expect_result("A.N", t.A.N()(x), times(H, Mx), slack * unit * size * size * x_norm);
-      expect_result("A.H.N", t.A.H().N()(y), times(t.M, Hy), slack * unit * size * size * y_norm);
+      const auto expect_applied = [&](const char* what, const NamedLinop& A, const Tensor& v,
+                                      const std::vector<Complex>& expected, double scale) {
+        const Tensor result = A(v);
+        expect_result(what, result, expected, slack * unit * scale);
+        expect_result(what, applied(A, v, result, seed), expected, slack * unit * scale);
+      };
+      expect_applied("A", t.A, x, Mx, size * x_norm);
+      expect_applied("A.H", t.A.H(), y, Hy, size * y_norm);
+      expect_applied("A.N", t.A.N(), x, times(H, Mx), size * size * x_norm);
+      expect_applied("A.H.N", t.A.H().N(), y, times(t.M, Hy), size * size * y_norm);
       EXPECT_TRUE(t.A.H().H().is(t.A));
       EXPECT_EQ(t.A.matrix_size(t.in.sizes), (MatrixSize{t.out.count(), t.in.count()}));
     } catch (const std::exception& error) {

@@ -10,6 +10,7 @@
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/testing/testing_inputs.hpp"
 #include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/tensor/guarded_window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -44,6 +45,9 @@ class Contract {
     law("peak", [&] { check_peak(A_, input_of_A(), "A"); });
     law("peak of H", [&] { check_peak(sized_adjoint(), output_of_A(), "A.H"); });
     law("peak of N", [&] { check_peak(A_.N(), input_of_A(), "A.N"); });
+    law("destinations", [&] { check_destinations(A_, input_of_A(), "A"); });
+    law("destinations of H", [&] { check_destinations(sized_adjoint(), output_of_A(), "A.H"); });
+    law("destinations of N", [&] { check_destinations(A_.N(), input_of_A(), "A.N"); });
     law("errors", [&] { check_errors(); });
     return std::move(report_);
   }
@@ -340,6 +344,20 @@ class Contract {
     const auto measured = static_cast<index_t>(scope.peak_bytes());
     expect(measured == planned, name + ": planned peak " + std::to_string(planned) + ", measured " +
                                     std::to_string(measured));
+  }
+
+  // Law 17: results inside larger arrays.
+  void check_destinations(const NamedLinop& B, const Tensor& x, const std::string& name) {
+    const Tensor y = B(x);
+    const double tolerance = test_tolerance(x.dtype(), x.numel() + y.numel());
+    for (const WindowLayout layout : kWindowLayouts) {
+      const std::string where = " a " + std::string(name_of(layout)) + " destination";
+      GuardedWindow out(y.shape(), y.dtype(), layout);
+      B.apply(x, out.tensor());
+      expect(relative_difference(out.tensor(), y) <= tolerance,
+             name + " gives another result in" + where);
+      expect(out.is_intact(), name + " writes beside" + where);
+    }
   }
 
   template <class E, class F>
