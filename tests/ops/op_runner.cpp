@@ -15,29 +15,9 @@ namespace {
 
 constexpr index_t kGuard = 64;
 
-void poison_all(Tensor& t, unsigned char value) {
-  std::memset(t.raw_mutable_data(), value, static_cast<std::size_t>(t.nbytes()));
-}
-
 bool only(const void* bytes, std::size_t n, unsigned char value) {
   const auto* data = static_cast<const unsigned char*>(bytes);
   return std::all_of(data, data + n, [&](unsigned char b) { return b == value; });
-}
-
-// A destination between two guard zones; `whole` is what must be checked afterwards.
-Tensor dense_destination(DType dtype, const Extents& extents, Tensor& whole) {
-  const auto size = static_cast<index_t>(item_size(dtype));
-  whole = Tensor::empty({byte_count(extents, dtype) + 2 * kGuard}, DType::uint8);
-  return {whole.storage(), dtype, extents, contiguous_strides(extents), kGuard / size};
-}
-
-Tensor strided_destination(DType dtype, const Extents& extents, Tensor& whole) {
-  Extents big = extents;
-  big[big.size() - 1] = 2 * big.back() + 1;
-  whole = Tensor::empty(big, dtype);
-  const Tensor gaps = whole(ellipsis, slice(1, {}, 2));
-  const Axes first{0};
-  return gaps.flip(first);
 }
 
 class Scratch {
@@ -63,19 +43,6 @@ class Scratch {
   unsigned char poison_;
   std::vector<unsigned char> memory_;
 };
-
-// All bytes outside the destination must still be poison.
-bool surroundings_are_intact(const Tensor& whole, const Tensor& out, bool strided,
-                             unsigned char poison) {
-  if (!strided) {
-    const auto* bytes = static_cast<const unsigned char*>(whole.raw_data());
-    const auto n = static_cast<std::size_t>(whole.nbytes());
-    return only(bytes, kGuard, poison) && only(bytes + n - kGuard, kGuard, poison);
-  }
-  static_cast<void>(out);
-  const Tensor gaps = whole(ellipsis, slice(0, {}, 2)).clone();
-  return only(gaps.raw_data(), static_cast<std::size_t>(gaps.nbytes()), poison);
-}
 
 }  // namespace
 
@@ -105,29 +72,31 @@ Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options)
   for (const Tensor& t : inputs) {
     layouts.push_back({t.dtype(), t.shape(), t.strides(), 0});
   }
-  const Extents shape = result_extents(node, inputs).at(0);
+  const std::vector<Extents> shapes = result_extents(node, inputs);
+  const Extents& shape = shapes.at(0);
   EXPECT_TRUE(node.output(0).type().admits(shape))
       << op.str() << ": " << node.output(0).type().str() << " " << to_string(shape);
   const std::set<int> destroyed = overwritten_inputs(node);
   std::vector<Tensor> before;
   for (const Tensor& t : inputs) before.push_back(t.clone());
 
-  const DType dtype = node.output(0).dtype();
-  Tensor out, whole;
-  const bool strided = options.strided_output && !shape.empty();
+  std::vector<GuardedWindow> windows;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    windows.emplace_back(shapes[k], node.output(k).dtype(), options.layout);
+    windows.back().fill_bytes(options.poison);
+  }
+  std::vector<Tensor> outs;
+  for (const GuardedWindow& window : windows) outs.push_back(window.tensor());
+  Tensor around;  // the destroyed input
   if (!destroyed.empty()) {
     Tensor& target = inputs[static_cast<std::size_t>(*destroyed.begin())];
     target.raw_mutable_data();
-    out = Tensor(target.storage(), dtype, target.shape(), target.strides(),
-                 target.numel() > 0 ? target.offset() : 0);
-  } else {
-    out =
-        strided ? strided_destination(dtype, shape, whole) : dense_destination(dtype, shape, whole);
-    poison_all(whole, options.poison);
+    outs[0] = Tensor(target.storage(), outs[0].dtype(), target.shape(), target.strides(),
+                     target.numel() > 0 ? target.offset() : 0);
+    around = storage_bytes(outs[0]);
   }
-  std::vector<Tensor> others = further_destinations(node, inputs);
-  std::vector<MutableView> outputs{out.mutable_view()};
-  for (Tensor& t : others) outputs.push_back(t.mutable_view());
+  std::vector<MutableView> outputs;
+  for (Tensor& t : outs) outputs.push_back(t.mutable_view());
   std::vector<ConstView> views;
   for (const Tensor& t : inputs) views.push_back(t.view_of());
   Scratch scratch(op.scratch_bytes(node, layouts), options.poison);
@@ -135,15 +104,17 @@ Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options)
   op.run(context);
 
   EXPECT_TRUE(scratch.guards_are_intact()) << op.str() << " wrote outside its scratch";
-  if (destroyed.empty()) {
-    EXPECT_TRUE(surroundings_are_intact(whole, out, strided, options.poison))
-        << op.str() << " wrote outside its destination";
+  for (std::size_t k = 0; k < windows.size(); ++k) {
+    EXPECT_TRUE(windows[k].is_intact()) << op.str() << " wrote beside its destination " << k;
+  }
+  if (around.defined()) {
+    EXPECT_FALSE(first_change_beside(outs[0], around)) << op.str() << " wrote beside its input";
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!destroyed.empty() && shares_storage(inputs[i], out)) continue;
+    if (!destroyed.empty() && shares_storage(inputs[i], outs[0])) continue;
     EXPECT_TRUE(equal(inputs[i], before[i])) << op.str() << " changed its input " << i;
   }
-  return out;
+  return outs[0];
 }
 
 Tensor evaluate(const Variable& y, const Bindings& bindings) {
@@ -177,7 +148,7 @@ Tensor with_gaps(const Tensor& t) {
   if (big.empty()) big.push_back(0);
   big[big.size() - 1] = 2 * big.back() + 2;
   Tensor whole = Tensor::empty(big, t.dtype());
-  poison_all(whole, 0xFF);
+  std::memset(whole.raw_mutable_data(), 0xFF, static_cast<std::size_t>(whole.nbytes()));
   Tensor view = t.rank() == 0 ? whole(index_t{1}) : whole(ellipsis, slice(1, -1, 2));
   view.copy_from(t);
   return view;

@@ -5,20 +5,21 @@
 #include <vector>
 
 #include "palimpsest/graph/op.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest::testing {
 
 struct RunOptions {
   /// The byte that destinations and scratch contain before the run.
   unsigned char poison = 0xA5;
-  /// Destinations have gaps between their elements and a reversed first axis.
-  bool strided_output = false;
+  /// Of the destinations.
+  WindowLayout layout = WindowLayout::dense;
 };
 
 /// Runs one application on these inputs, without a compiler, and returns its first result. The
 /// destination has the extents of infer_shapes, or is the memory of the destroyed input; scratch
-/// has exactly scratch_bytes bytes. Expects that guard zones around both, and every input that is
-/// not destroyed, keep their bytes.
+/// has exactly scratch_bytes bytes. Expects that all memory beside the destinations and scratch,
+/// and every input that is not destroyed, keep their bytes.
 Tensor run_op(const Apply& node, std::vector<Tensor> inputs, RunOptions options = {});
 
 /// The extents of a node's results: inferred, or measured if elements decide.

@@ -48,8 +48,9 @@ TEST(Reshape, KeepsRowMajorOrderOfAnyLayout) {
   EXPECT_EQ(run(ops::reshape(x, {3, 8}), x, value), expected);
   // With gaps in the destination, neither side can be viewed with the extents of the other.
   const Variable y = ops::reshape(x, {3, 8});
-  EXPECT_EQ(testing::run_op(y.owner(), {value}, {.strided_output = true}).to_vector<double>(),
-            expected);
+  EXPECT_EQ(
+      testing::run_op(y.owner(), {value}, {.layout = WindowLayout::strided}).to_vector<double>(),
+      expected);
 }
 
 TEST(Reshape, RefusesWhatDoesNotFit) {
