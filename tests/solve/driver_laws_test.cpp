@@ -18,8 +18,11 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
 #include "solve/solver_samples.hpp"
+#include "support/difference.hpp"
 #include "support/expect_error.hpp"
+#include "support/long_run.hpp"
 #include "support/malloc_counter.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -67,6 +70,35 @@ TEST_P(DriverLaws, ThePlannedPeakIsTheMeasuredOne) {
       EXPECT_EQ(result.peak_bytes, plan.peak_bytes);
       EXPECT_EQ(result.x.dtype(), dtype);
     }
+  }
+}
+
+// Data and start lie in larger arrays, with strides of all kinds.
+TEST_P(DriverLaws, NothingOfTheCallerIsWritten) {
+  const int n_layouts = static_cast<int>(kWindowLayouts.size());
+  for (int k = 0; k < testing::longer(n_layouts); ++k) {
+    const DType dtype = kDTypes[static_cast<std::size_t>(k) % kDTypes.size()];
+    const auto number = static_cast<std::uint64_t>(k);
+    const Problem p = problem(dtype);
+    Problem resolved = p;
+    resolved.resolve({}, false, type().name);
+    const Tensor b = random(GetParam().data, dtype, 2 + number);
+    const Tensor x0 = random(resolved.x().type().shape, dtype, 3 + number);
+    testing::Window data(b.shape(), dtype, testing::window_layout(number));
+    testing::Window start(x0.shape(), dtype, testing::window_layout(number / 2));
+    data.tensor().copy_from(b);
+    start.tensor().copy_from(x0);
+    SolveOptions with = options(3);
+    with.x0 = x0;
+    const Tensor expected = solve(type(), p, b, with).x;
+    with.x0 = start.tensor();
+    Tensor x = solve(type(), p, data.tensor(), with).x;
+    // Sums of elements that lie apart may be rounded otherwise.
+    const double tolerance = real_of(dtype) == DType::float32 ? 1e-3 : 1e-9;
+    EXPECT_LE(testing::difference(x, expected), tolerance) << name_of(dtype) << k;
+    x.fill(7.0);
+    EXPECT_TRUE(equal(data.tensor(), b)) << k;
+    EXPECT_TRUE(equal(start.tensor(), x0)) << k;
   }
 }
 

@@ -18,6 +18,7 @@
 #include "palimpsest/solve/prox/total_variation.hpp"
 #include "palimpsest/solve/scaling.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -39,6 +40,18 @@ Tensor times_two_to(const Tensor& x, int exponent) {
   Tensor scaled = x.clone();
   EXPECT_TRUE(multiply_by_power_of_two(scaled, exponent));
   return scaled;
+}
+
+TEST(Scaling, StaysInsideATensorOfAnyStrides) {
+  for (const DType dtype : {DType::float32, DType::complex128}) {
+    const Tensor x = random({3, 5}, dtype, 1), expected = times_two_to(x, 40);
+    for (const WindowLayout layout : kWindowLayouts) {
+      testing::Window window({3, 5}, dtype, layout);
+      window.tensor().copy_from(x);
+      EXPECT_TRUE(multiply_by_power_of_two(window, 40));
+      EXPECT_TRUE(equal(window.tensor(), expected)) << name_of(layout);
+    }
+  }
 }
 
 class SolverUnits : public ::testing::TestWithParam<Sample> {

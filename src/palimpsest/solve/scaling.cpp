@@ -84,6 +84,12 @@ int scale_exponent(double largest, double start, DType dtype) {
 
 bool multiply_by_power_of_two(Tensor& x, int exponent) {
   if (exponent == 0) return true;
+  if (!x.is_contiguous()) {  // the loop goes over the elements as they lie
+    Tensor dense = x.clone();
+    const bool is_finite = multiply_by_power_of_two(dense, exponent);
+    x.copy_from(dense);
+    return is_finite;
+  }
   const Factors by(exponent);
   if (real_of(x.dtype()) == DType::float32) {
     return multiply(static_cast<float*>(x.raw_mutable_data()), real_parts_of(x), by);
