@@ -158,6 +158,22 @@ TEST(ScratchArray, HoldsWhatIsWritten) {
   EXPECT_EQ(ScratchArray(directory.path(), {0, 4}, DType::float32).map().numel(), 0);
 }
 
+TEST(ScratchArray, NothingIsWrittenOrReadBehindItsEnd) {
+  const TemporaryDirectory directory;
+  ScratchArray file(directory.path(), {3, 4}, DType::float32);
+  ScratchArray memory = ScratchArray::in_memory({3, 4}, DType::float32);
+  float values[13] = {};
+  for (ScratchArray* array : {&file, &memory}) {
+    array->write(0, values, 12);
+    array->write(12, values, 0);
+    for (const auto& [first, count] :
+         std::vector<std::pair<index_t, index_t>>{{0, 13}, {12, 1}, {-1, 1}, {3, -1}, {13, 0}}) {
+      expect_error<InternalError>([&] { array->write(first, values, count); }, "some of 12");
+      expect_error<InternalError>([&] { array->read(first, values, count); }, "some of 12");
+    }
+  }
+}
+
 TEST(Cartesian, TheFactsComeFromTheHeader) {
   const CartesianKspace k = cartesian_kspace(some_scan());
   EXPECT_EQ(k.readout_oversampling, 2.0);

@@ -23,6 +23,13 @@ namespace {
                             folder, doing, std::generic_category().message(reason)));
 }
 
+void check_range(const Extents& shape, index_t first, index_t count) {
+  const index_t n = element_count(shape);
+  if (first >= 0 && count >= 0 && first <= n && count <= n - first) return;
+  throw InternalError(fmt::format("[ScratchArray] got elements {} .. {}, expected some of {}",
+                                  first, first + count, n));
+}
+
 }  // namespace
 
 ScratchArray::ScratchArray(const std::string& folder, Extents shape, DType dtype)
@@ -65,6 +72,7 @@ ScratchArray::~ScratchArray() {
 }
 
 void ScratchArray::write(index_t first, const void* elements, index_t count) {
+  check_range(shape_, first, count);
   const auto item = static_cast<index_t>(item_size(dtype_));
   const auto* bytes = static_cast<const char*>(elements);
   if (memory_.defined()) {
@@ -82,6 +90,7 @@ void ScratchArray::write(index_t first, const void* elements, index_t count) {
 }
 
 void ScratchArray::read(index_t first, void* elements, index_t count) const {
+  check_range(shape_, first, count);
   const auto item = static_cast<index_t>(item_size(dtype_));
   auto* bytes = static_cast<char*>(elements);
   if (memory_.defined()) {
