@@ -10,6 +10,7 @@
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 #include "support/vectors.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -126,7 +127,8 @@ TEST_F(FunctionTest, BorrowedResultIsRewrittenByTheNextCall) {
 
 TEST_F(FunctionTest, CallIntoWritesGivenTensorsThatMayOverlapArguments) {
   const Function f = function({x, y}, {x + y, x * y});
-  Tensor a = vector_of({1, 2}), b = vector_of({3, 4}), out = Tensor::zeros({2});
+  Tensor a = vector_of({1, 2}), b = vector_of({3, 4});
+  testing::Window out({2});
   std::vector<Tensor> destinations{a, out};
   f.call_into(destinations, a, b);
   EXPECT_EQ(a.to_vector<double>(), (std::vector<double>{4, 6}));
@@ -138,7 +140,8 @@ TEST_F(FunctionTest, CallIntoWritesGivenTensorsThatMayOverlapArguments) {
 TEST_F(FunctionTest, CallIntoADestinationOfTheRightLayoutAllocatesNoResult) {
   const Function f = function({x}, {x * 2.0});
   const Tensor argument = Tensor::ones({1000});
-  std::vector<Tensor> destinations{Tensor::zeros({1000})};
+  testing::Window out({1000});
+  std::vector<Tensor> destinations{out};
   f.call_into(destinations, argument);
   const MemoryScope scope;
   f.call_into(destinations, argument);

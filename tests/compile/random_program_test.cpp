@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs: a function compiled with random options gives the values, and leaves the user's
-// memory, as an interpreter that copies everything does.
+// memory, as an interpreter that copies everything does. Some calls write into windows of larger
+// arrays.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -10,6 +11,8 @@
 
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/long_run.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -285,7 +288,8 @@ class Program {
 
     const std::vector<bool> is_workspace = containers_lent(arguments, given);
 
-    const std::vector<Tensor> results = call(arguments, given);
+    const std::vector<Tensor> results =
+        chance(40) ? call_into_windows(arguments, given, expected) : call(arguments, given);
 
     for (std::size_t k = 0; k < shared_.size(); ++k) {
       if (is_workspace[k]) expected_state[k] = shared_[k].get_value().clone();
@@ -299,6 +303,25 @@ class Program {
     check_kept();
     check_independence(results);
     write_results(results, expected_state);
+  }
+
+  // Into windows that are checked now, and when the program ends.
+  std::vector<Tensor> call_into_windows(const std::vector<Tensor>& arguments,
+                                        const std::vector<bool>& given,
+                                        const std::vector<Tensor>& expected) {
+    std::vector<Keyword> keywords;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (given[i]) keywords.push_back(kw(inputs_[i], arguments[i]));
+    }
+    testing::Windows& windows = windows_.emplace_back();
+    for (const Tensor& t : expected) {
+      windows.add(t.shape(), t.dtype(), testing::window_layout(random_()));
+    }
+    std::vector<Tensor> outs = windows.tensors();
+    const std::vector<Argument> all(keywords.begin(), keywords.end());
+    function_.call_into(outs, std::span<const Argument>(all));
+    windows.expect_intact();
+    return outs;
   }
 
   std::vector<Tensor> call(const std::vector<Tensor>& arguments, const std::vector<bool>& given) {
@@ -438,10 +461,12 @@ class Program {
   Function function_;
   std::vector<Tensor> bases_, lent_;
   std::vector<std::pair<Tensor, Tensor>> clones_, kept_;  // each with its expected value
+  std::vector<testing::Windows> windows_;
 };
 
 TEST(RandomPrograms, GiveWhatAnInterpreterGivesThatCopiesEverything) {
-  for (int i = 0; i < kPrograms; ++i) {
+  const int n_programs = testing::longer(kPrograms);
+  for (int i = 0; i < n_programs; ++i) {
     Program program(static_cast<std::uint32_t>(i));
     try {
       program.run();

@@ -8,6 +8,7 @@
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -396,7 +397,8 @@ TEST(RunTimeExtents, ResultsAreIndependentOfArgumentsAndOfEachOther) {
   }
   out[0].fill(9.0);
   EXPECT_EQ(values(out[1]), (V{1, 2}));
-  Tensor into = Tensor::zeros({2}), other = Tensor::zeros({2}), whole = a, one = Tensor::zeros({1});
+  testing::Window into({2}), other({2}, DType::float64, WindowLayout::reversed), one({1});
+  Tensor whole = a;
   Tensor outs[] = {into, other, whole, one};
   f.call_into(outs, a, flags({false, true, true}));
   EXPECT_EQ(values(into), (V{2, 3}));

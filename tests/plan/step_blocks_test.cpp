@@ -14,6 +14,7 @@
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/profile.hpp"
+#include "support/window.hpp"
 
 namespace palimpsest {
 namespace {
@@ -68,7 +69,7 @@ TEST_F(StepBlocksTest, SoftmaxRunsInBlocksOfRows) {
   for (const index_t threads : {1, 2, 4}) {
     EXPECT_TRUE(same_bits(results(in, out, std::array{value}, kSmallCache, threads)[0], whole));
   }
-  Tensor destination = Tensor::empty({300, 257}, DType::float32);
+  testing::Window destination({300, 257}, DType::float32);
   f.call_into(destination, value);
   EXPECT_TRUE(same_bits(destination, whole));
   Tensor both = value.clone();
