@@ -143,10 +143,10 @@ def test_lent_arguments():
         f(np.zeros(3, ">f8"))
 
 
-def test_call_into():
+def test_call_into(window):
     x = ps.dvector("x")
     f = ps.function([x], x[::-1] * 2)
-    out = np.zeros(3)
+    out = window(3)
     f.call_into(out, [1.0, 2.0, 3.0])
     assert out.tolist() == [6, 4, 2]
     f.call_into(out, out)
@@ -157,6 +157,43 @@ def test_call_into():
         with pytest.raises((ValueError, TypeError)):
             f.call_into(bad, [1.0, 2.0, 3.0])
     assert out.tolist() == [8, 16, 24]
+
+
+PARTS = {
+    "leading": lambda x: pt.roll(x, 1, 0)[:3],
+    "last": lambda x: pt.roll(x, 1, 0)[2:5],
+    "whole": lambda x: pt.roll(x, 1, 0),
+    "of a gather": lambda x: pt.take(x, [0, 1, 2, 3], 0)[:2],
+    "of a sum": lambda x: (pt.cumsum(x) + 0.0)[:5],
+    "of a matrix": lambda x: pt.outer(x, x)[:4],
+    "transposed": lambda x: pt.outer(x, x)[:2].T,
+    "of a spectrum": lambda x: pt.fft(x, (0,))[:4],
+    "reversed": lambda x: pt.roll(x, 1, 0)[3::-1],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("mode", ["FastRun", "NoRewrite", "DebugMode"])
+def test_call_into_writes_nothing_beside_the_destination(window, part, mode):
+    x, a = ps.dvector("x"), np.arange(6.0)
+    for borrow in (False, True):
+        f = ps.function([x], ps.Out(PARTS[part](x), borrow=borrow), mode=mode)
+        expected = np.array(f(a))
+        for layout in window.layouts:
+            out = window(expected.shape, expected.dtype, layout)
+            f.call_into(out, a)
+            assert np.array_equal(out, expected)
+            f.call_into([out], ps.asarray(a))
+            assert np.array_equal(out, expected)
+            window.check()
+
+
+def test_rows_of_an_array_are_destinations():
+    x = ps.dvector("x")
+    f = ps.function([x], pt.roll(x, 1, 0)[:3])
+    M = np.full((2, 3), -1.0)
+    f.call_into(M[0], np.arange(5.0))
+    assert M.tolist() == [[4, 0, 1], [-1, -1, -1]]
 
 
 def test_shared_variables_and_updates():
@@ -200,6 +237,24 @@ def test_borrowing_as_the_tutorial_shows_it():
     w = s.get_value()
     w[0] = 7
     assert s.get_value().tolist() == [5, 0, 0]
+
+
+@pytest.mark.parametrize("views", [lambda a: (a, a), lambda a: (a[:3], a[1:]), lambda a: (a[::-1], a),
+                                   lambda a: (a[::2], a[1::2]), lambda a: (a, memoryview(a)),
+                                   lambda a: (a, np.frombuffer(a)), lambda a: (np.frombuffer(a), a)])
+def test_variables_on_one_array_do_not_show_each_other(views):
+    a = np.arange(4.0)
+    first, second = views(a)
+    p, q = ps.shared(first, borrow=True), ps.shared(second, borrow=True)
+    for one, other in ((p, q), (q, p)):
+        before = other.get_value()
+        ps.function([], [], updates={one: one + 1})()
+        assert np.array_equal(other.get_value(), before)
+    D, E = ps.Diagonal(ps.borrow(a), "N"), ps.Diagonal(ps.borrow(a), "N")
+    before = E(np.ones(4))
+    D.weight.set_value(np.zeros(4))
+    D.weight.data[...] = 7
+    assert np.array_equal(E(np.ones(4)), before)
 
 
 def test_a_callback_that_raises_arrives_as_it_is():

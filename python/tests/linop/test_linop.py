@@ -22,7 +22,7 @@ def dense():
     return ps.Dense(W, "MN,N->M")
 
 
-def test_application_to_any_array():
+def test_application_to_any_array(window):
     A = dense()
     assert isinstance(A(X), np.ndarray) and np.array_equal(A(X), W @ X)
     assert isinstance(A(ps.asarray(X)), ps.Tensor)
@@ -35,9 +35,14 @@ def test_application_to_any_array():
     with ps.CopyStats() as copies:
         A(X), A.H(np.ones(3)), A.N(X)
     assert copies.copies + copies.import_copies == 0
-    out = np.zeros(3)
-    A.apply(X, out)
-    assert np.array_equal(out, W @ X)
+    for layout in window.layouts:
+        out = window(3, float, layout)
+        A.apply(X, out)
+        assert np.array_equal(out, W @ X)
+    part = ps.Truncate("A", 6, 4, "A") @ ps.Roll("A", "A", [1])
+    out = window(4)
+    part.apply(np.arange(6.0), out)
+    assert out.tolist() == [5, 0, 1, 2]
     with pytest.raises(ps.ShapeError, match="expected 4, got 5"):
         A(np.ones(5))
     with pytest.raises(ps.DTypeError, match="floating"):
