@@ -128,6 +128,16 @@ void add_structure(std::vector<LinopSample>& all) {
         return Convolution(random({9}, t), {.batch = Dims(), .boundary = Boundary::circular});
       },
       {.sizes = {{"Nx", 4}}});
+  for (const Boundary boundary : {Boundary::zeros, Boundary::circular}) {
+    add(boundary == Boundary::zeros ? "ConvolutionToZeros" : "ConvolutionToCircular",
+        [=](DType t) {
+          return Convolution(
+                     random({3}, t),
+                     {.batch = "C", .grid = Dims("A"), .out = Dims("B"), .boundary = boundary})
+              .with_sizes({{"A", 5}});
+        },
+        {.sizes = {{"C", 2}}});
+  }
   add("ConvolutionKernelNormal",
       [](DType t) {
         return Convolution(

@@ -4,6 +4,7 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/linop/containers/blocks.hpp"
+#include "palimpsest/linop/containers/kronecker.hpp"
 #include "palimpsest/linop/operators/sparse.hpp"
 #include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/linop/transforms/convolution.hpp"
@@ -350,6 +351,30 @@ TEST(FiniteDifference, HasTwoDirections) {
   EXPECT_EQ(backward(DifferenceBoundary::periodic), (std::vector<double>{-2, 6, -4}));
   EXPECT_EQ(backward(DifferenceBoundary::neumann), (std::vector<double>{0, 6, -4}));
   EXPECT_EQ(backward(DifferenceBoundary::zero), (std::vector<double>{2, 6, -4}));
+}
+
+// A grid has one size by both of its names.
+TEST(Convolution, NormalOperatorsOfBothSidesKnowTheGrid) {
+  const Tensor y = Tensor::ones({4});
+  for (const Boundary boundary : {Boundary::circular, Boundary::zeros}) {
+    const NamedLinop C =
+        Convolution(numbers({1, 2, 3}),
+                    {.batch = "", .grid = Dims("A"), .out = Dims("B"), .boundary = boundary});
+    const Tensor expected = C(C.H()(y));
+    for (const DimMap& sizes : {DimMap{}, {{"A", 4}}, {{"B", 4}}, {{"A", 4}, {"B", 4}}}) {
+      const NamedLinop S = sizes.empty() ? C : C.with_sizes(sizes);
+      EXPECT_EQ(S.size("A"), sizes.empty() ? std::nullopt : std::optional<index_t>(4));
+      EXPECT_EQ(S.size("B"), S.size("A"));
+      EXPECT_TRUE(allclose(S.H().N()(y), expected, 1e-13, 1e-13));
+      EXPECT_TRUE(allclose(Kronecker(S, Identity("M")).H().N()(y.view({4, 1})).view({4}), expected,
+                           1e-13, 1e-13));
+    }
+    expect_error<ShapeError>(
+        [&] {
+          C.with_sizes({{"A", 4}}).with_sizes({{"B", 5}});
+        },
+        "Conflicting");
+  }
 }
 
 TEST(FiniteDifference, ItsNormalIsTheSecondDifferenceInOnePass) {

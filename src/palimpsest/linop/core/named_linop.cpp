@@ -128,8 +128,10 @@ NamedLinop with_absorbed(const NamedLinop& A, const Dims& dims) {
 }
 
 NamedLinop with_records_of(const NamedLinop& A, const NamedLinop& made) {
-  const DimMap recorded = A.recorded_sizes();
   const NamedLinop marked = with_absorbed(made, absorbed_dims(A));
+  const Dims dims = marked.dims();
+  DimMap recorded = A.recorded_sizes();
+  std::erase_if(recorded, [&](const auto& entry) { return !dims.contains(entry.first); });
   return recorded.empty() ? marked : marked.with_sizes(recorded);
 }
 

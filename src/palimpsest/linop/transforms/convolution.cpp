@@ -284,6 +284,19 @@ NamedLinop convolution_normal(const NamedLinop& A, const NamedLinop* inner) {
   return make_container(linop_types::normal(), {std::move(plain)});
 }
 
+// A grid has one size by both of its names.
+std::optional<index_t> convolution_size(const NamedLinop& A, const ND& d) {
+  const Axes grid = last_axes(A.param("kernel").shape().size());
+  const DimMap recorded = A.recorded_sizes();
+  for (const auto& [dims, others] : {std::pair(A.ishape(), A.oshape()), {A.oshape(), A.ishape()}}) {
+    const auto i = find_axis(dims, d, grid);
+    if (!i) continue;
+    const auto found = recorded.find(others[others.size() - grid.size() + *i]);
+    if (found != recorded.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
 NamedLinop convolution_split(const NamedLinop& A, const Tile& tile) {
   const Axes grid = last_axes(A.param("kernel").shape().size());
   return split_besides(A, tile, grid, grid, "neighbours along it are mixed");
@@ -389,7 +402,8 @@ const LinopType& linop_types::convolution() {
                                .functions = {.fn = convolution_fn,
                                              .adj_fn = convolution_adj_fn,
                                              .normal_fn = convolution_normal_fn,
-                                             .split = convolution_split},
+                                             .split = convolution_split,
+                                             .size = convolution_size},
                                .normal = convolution_normal, .check = check_convolution);
 }
 
