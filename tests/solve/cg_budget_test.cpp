@@ -165,8 +165,7 @@ TEST(Budgets, EveryRefusalNamesOneThatWorks) {
   expect_named("gmres", [&](index_t n) { gmres(A.N(), x, with(GmresOptions{.restart = 3}, n)); });
   expect_named("cgls", [&](index_t n) { cgls(A, b, with(CglsOptions{}, n)); });
   expect_named("svd", [&](index_t n) { svd(dense, 2, with(SvdOptions{.dense_side = 0}, n)); });
-  expect_named("fista",
-               [&](index_t n) { fista(A, L1(0.1), b, with(ProximalOptions{.L = 4.0}, n)); });
+  expect_named("fista", [&](index_t n) { fista(A, L1(0.1), b, with(FistaOptions{.L = 4.0}, n)); });
   expect_named("minimize", [&](index_t n) { minimize(smooth, b, with(MinimizeOptions{}, n)); });
   expect_named("pdhg", [&](index_t n) { pdhg(L2(1.0), joint, b, with(PdhgOptions{}, n)); });
 }

@@ -17,11 +17,13 @@
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/objective.hpp"
 #include "palimpsest/solve/prox/norms.hpp"
+#include "solve/first_order_options.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::as;
 using testing::expect_error;
 
 struct Killed {};
@@ -75,20 +77,20 @@ TEST_F(Checkpoints, ContinueBitForBit) {
 // A run of few iterations continues to more, unless its iterates depend on their number.
 TEST_F(Checkpoints, OfProximalMethodsGoOnToMoreIterations) {
   const auto run = [&](auto solve) {
-    solve(ProximalOptions{.tolerance = 0,
-                          .max_iterations = 3,
-                          .L = 1e4,
-                          .checkpoint = CheckpointOptions{.path = path(), .every_iterations = 1}});
+    solve(FistaOptions{.tolerance = 0,
+                       .max_iterations = 3,
+                       .L = 1e4,
+                       .checkpoint = CheckpointOptions{.path = path(), .every_iterations = 1}});
     const SolveResult rest =
-        solve(ProximalOptions{.tolerance = 0, .max_iterations = 9, .L = 1e4, .resume = path()});
-    const SolveResult whole = solve(ProximalOptions{.tolerance = 0, .max_iterations = 9, .L = 1e4});
+        solve(FistaOptions{.tolerance = 0, .max_iterations = 9, .L = 1e4, .resume = path()});
+    const SolveResult whole = solve(FistaOptions{.tolerance = 0, .max_iterations = 9, .L = 1e4});
     EXPECT_TRUE(equal(rest.x, whole.x));
     EXPECT_EQ(rest.iterations, 9);
   };
-  run([&](const ProximalOptions& o) { return fista(A_, L1(0.1), b_, o); });
-  run([&](const ProximalOptions& o) { return ista(A_, L1(0.1), b_, o); });
-  run([&](const ProximalOptions& o) { return nesterov(A_, b_, o); });
-  run([&](const ProximalOptions& o) {
+  run([&](const FistaOptions& o) { return fista(A_, L1(0.1), b_, o); });
+  run([&](const FistaOptions& o) { return ista(A_, L1(0.1), b_, as<IstaOptions>(o)); });
+  run([&](const FistaOptions& o) { return nesterov(A_, b_, o); });
+  run([&](const FistaOptions& o) {
     return minimize({.A = A_, .h = L1(0.1)}, b_,
                     {.tolerance = 0,
                      .max_iterations = o.max_iterations,
@@ -97,7 +99,9 @@ TEST_F(Checkpoints, OfProximalMethodsGoOnToMoreIterations) {
                      .resume = o.resume});
   });
   expect_error<ValueError>(
-      [&] { run([&](const ProximalOptions& o) { return pogm(A_, L1(0.1), b_, o); }); },
+      [&] {
+        run([&](const FistaOptions& o) { return pogm(A_, L1(0.1), b_, as<PogmOptions>(o)); });
+      },
       "max_iterations");
 }
 
@@ -136,7 +140,7 @@ TEST_F(Checkpoints, OfFarUnitsAndOfBatches) {
 // Steps of twice the length that is allowed grow until the run ends.
 TEST_F(Checkpoints, KeepHowLongStepsHaveGrown) {
   const NamedLinop A = Scalar(1.0, "N");
-  ProximalOptions options{.tolerance = 0, .max_iterations = 100, .L = 0.4};
+  IstaOptions options{.tolerance = 0, .max_iterations = 100, .L = 0.4};
   const SolveResult whole = gradient_descent(A, b_, options);
   EXPECT_EQ(whole.status, Status::diverged);
   options.checkpoint = CheckpointOptions{.path = path(), .every_iterations = 1};
@@ -212,7 +216,7 @@ TEST_F(Checkpoints, RefuseWhatDoesNotFit) {
 // Proximal functions are part of the problem: weights and types are compared bit for bit.
 TEST_F(Checkpoints, RefuseOtherFunctionsAndNumbers) {
   const auto run = [&](const Prox& h, double L, bool resumes) {
-    ProximalOptions options{.tolerance = 0, .max_iterations = 3, .L = L};
+    FistaOptions options{.tolerance = 0, .max_iterations = 3, .L = L};
     if (resumes) {
       options.resume = path();
     } else {

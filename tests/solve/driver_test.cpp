@@ -208,8 +208,8 @@ TEST(Driver, AnElementOfABatchWithoutFiniteDataLeavesTheOthersAlone) {
   expect_others([&](const CglsOptions& o) { return cgls(A, b, o); }, CglsOptions{}, 1e-4);
   expect_others([&](const LeastSquaresOptions& o) { return lsmr(A, b, o); }, LeastSquaresOptions{},
                 1e-4);
-  expect_others([&](const ProximalOptions& o) { return nesterov(A, b, o); },
-                ProximalOptions{.L = 81.0}, 1e-2);
+  expect_others([&](const FistaOptions& o) { return nesterov(A, b, o); }, FistaOptions{.L = 81.0},
+                1e-2);
   expect_others(
       [&](const MinimizeOptions& o) {
         return condat_vu({.A = A, .terms = {{.g = L1(1e-9)}}}, b, o);

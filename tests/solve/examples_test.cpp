@@ -191,11 +191,12 @@ void add_krylov(std::vector<Example>& list) {
 // -- problems with proximal functions -------------------------------------------------------------
 
 // A = ((2, 1), (0, 1)), b = (1, 2), h = |x|_1 / 2: at the solution (0, 1.25) F is 0.9375.
-using Proximal = SolveResult (*)(const NamedLinop&, const Prox&, const Tensor&,
-                                 const ProximalOptions&);
-Tensor small(Proximal solver, int iterations, bool restarts, DType d) {
-  ProximalOptions options{.tolerance = 0, .max_iterations = iterations, .L = 5.236068};
-  options.restart = restarts;
+template <class Options>
+using Proximal = SolveResult (*)(const NamedLinop&, const Prox&, const Tensor&, const Options&);
+template <class Options>
+Tensor small(Proximal<Options> solver, int iterations, bool restarts, DType d) {
+  Options options{.tolerance = 0, .max_iterations = iterations, .L = 5.236068};
+  if constexpr (requires { options.restart; }) options.restart = restarts;
   return solver(matrix({2, 1, 0, 1}, 2, d), L1(0.5), of({1, 2}, d), options).x;
 }
 double gap(const Tensor& x) {
@@ -205,11 +206,11 @@ double gap(const Tensor& x) {
 }
 
 void add_proximal(std::vector<Example>& list) {
-  const auto iterate = [&](const std::string& name, Proximal solver, int k, const Values& x) {
+  const auto iterate = [&](const std::string& name, auto solver, int k, const Values& x) {
     list.push_back({name + std::to_string(k),
                     [=](DType d) { return Outcome{small(solver, k, false, d)}; }, reals(x)});
   };
-  const auto gaps = [&](const std::string& name, Proximal solver, bool restarts, Values expected) {
+  const auto gaps = [&](const std::string& name, auto solver, bool restarts, Values expected) {
     list.push_back(
         {name,
          [=](DType d) {

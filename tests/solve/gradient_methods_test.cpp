@@ -14,17 +14,19 @@
 #include "palimpsest/solve/prox/constraints.hpp"
 #include "palimpsest/solve/prox/norms.hpp"
 #include "palimpsest/solve/spectrum.hpp"
+#include "solve/first_order_options.hpp"
 #include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::as;
 using testing::expect_error;
 
 // A = ((2, 1), (0, 1)), b = (1, 2), h = |x|_1 / 2: the solution is (0, 1.25), where F is 0.9375.
 class Small : public ::testing::TestWithParam<DType> {
  protected:
-  ProximalOptions options(int iterations) const {
+  FistaOptions options(int iterations) const {
     return {.tolerance = 0, .max_iterations = iterations, .L = 5.236068};
   }
   void expect_x(const SolveResult& result, double x0, double x1) const {
@@ -48,15 +50,15 @@ class Small : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(Small, IteratesOfIsta) {
-  expect_x(ista(A_, h_, b_, options(1)), 0.286475, 0.477458);
-  expect_x(ista(A_, h_, b_, options(2)), 0.171729, 0.663119);
+  expect_x(ista(A_, h_, b_, as<IstaOptions>(options(1))), 0.286475, 0.477458);
+  expect_x(ista(A_, h_, b_, as<IstaOptions>(options(2))), 0.171729, 0.663119);
   if (is_single()) return;
-  EXPECT_NEAR(gap(ista(A_, h_, b_, options(10))), 2.66e-4, 1e-6);
-  EXPECT_NEAR(gap(ista(A_, h_, b_, options(20))), 1.76e-8, 1e-10);
+  EXPECT_NEAR(gap(ista(A_, h_, b_, as<IstaOptions>(options(10)))), 2.66e-4, 1e-6);
+  EXPECT_NEAR(gap(ista(A_, h_, b_, as<IstaOptions>(options(20)))), 1.76e-8, 1e-10);
 }
 
 TEST_P(Small, IteratesOfFista) {
-  ProximalOptions plain = options(2);
+  FistaOptions plain = options(2);
   plain.restart = false;
   expect_x(fista(A_, h_, b_, plain), 0.171729, 0.663119);
   plain.max_iterations = 3;
@@ -71,19 +73,19 @@ TEST_P(Small, IteratesOfFista) {
 }
 
 TEST_P(Small, IteratesOfPogm) {
-  expect_x(pogm(A_, h_, b_, options(1)), 0.429712, 0.716186);
-  expect_x(pogm(A_, h_, b_, options(2)), 0, 0.846216);
+  expect_x(pogm(A_, h_, b_, as<PogmOptions>(options(1))), 0.429712, 0.716186);
+  expect_x(pogm(A_, h_, b_, as<PogmOptions>(options(2))), 0, 0.846216);
   if (is_single()) return;
-  ProximalOptions plain = options(10);
+  FistaOptions plain = options(10);
   plain.restart = false;
-  EXPECT_NEAR(gap(pogm(A_, h_, b_, plain)), 1.04e-4, 1e-6);
+  EXPECT_NEAR(gap(pogm(A_, h_, b_, as<PogmOptions>(plain))), 1.04e-4, 1e-6);
   plain.max_iterations = 20;
-  EXPECT_NEAR(gap(pogm(A_, h_, b_, plain)), 3.47e-7, 1e-9);
-  EXPECT_LT(gap(pogm(A_, h_, b_, options(20))), 2e-7);
+  EXPECT_NEAR(gap(pogm(A_, h_, b_, as<PogmOptions>(plain))), 3.47e-7, 1e-9);
+  EXPECT_LT(gap(pogm(A_, h_, b_, as<PogmOptions>(options(20)))), 2e-7);
 }
 
 TEST_P(Small, ConvergesAndCounts) {
-  const ProximalOptions tolerant{.tolerance = 1e-5, .max_iterations = 500};
+  const FistaOptions tolerant{.tolerance = 1e-5, .max_iterations = 500};
   const SolveResult result = fista(A_, h_, b_, tolerant);
   EXPECT_EQ(result.status, Status::converged);
   EXPECT_EQ(result.applications.at("N"), result.iterations);
@@ -103,19 +105,18 @@ INSTANTIATE_TEST_SUITE_P(EveryDtype, Small,
 TEST(GradientMethods, WithoutARegularizerTheyAreLeastSquares) {
   const NamedLinop A = Dense(Tensor::random_normal({30, 6}, DType::float64, {3, 0}), "MN,N->M");
   const Tensor x = Tensor::random_normal({6}, DType::float64, {3, 1});
-  const ProximalOptions options{.tolerance = 1e-12, .max_iterations = 3000};
-  EXPECT_TRUE(allclose(gradient_descent(A, A(x), options).x, x, 1e-9, 0));
+  const FistaOptions options{.tolerance = 1e-12, .max_iterations = 3000};
+  EXPECT_TRUE(allclose(gradient_descent(A, A(x), as<IstaOptions>(options)).x, x, 1e-9, 0));
   EXPECT_TRUE(allclose(nesterov(A, A(x), options).x, x, 1e-9, 0));
 }
 
 TEST(GradientMethods, TheMeanIsThatOfTheLastIterates) {
   const NamedLinop A = Dense(Tensor::random_normal({9, 4}, DType::complex128, {3, 0}), "MN,N->M");
   const Tensor b = Tensor::random_normal({9}, DType::complex128, {3, 1});
-  using Solve =
-      SolveResult (*)(const NamedLinop&, const Prox&, const Tensor&, const ProximalOptions&);
-  for (const Solve method : {Solve(ista), Solve(fista), Solve(pogm)}) {
+  const auto check = [&]<class Options>(SolveResult (*method)(const NamedLinop&, const Prox&,
+                                                              const Tensor&, const Options&)) {
     std::vector<Tensor> iterates;
-    ProximalOptions options{.tolerance = 0, .max_iterations = 7};
+    Options options{.tolerance = 0, .max_iterations = 7};
     options.callback = [&](const SolveInfo& info) {
       iterates.push_back(info.x());
       return true;
@@ -136,7 +137,10 @@ TEST(GradientMethods, TheMeanIsThatOfTheLastIterates) {
     EXPECT_TRUE(equal(method(A, L1(0.3), b, options).x, x));
     options.average = 0;
     expect_error<ValueError>([&] { method(A, L1(0.3), b, options); }, "average: got 0");
-  }
+  };
+  check(&ista);
+  check(&fista);
+  check(&pogm);
 }
 
 TEST(GradientMethods, AProblemNeedsNoNormalOperator) {
@@ -172,7 +176,7 @@ struct Ill : ::testing::Test {  // momentum overshoots
             "MN,N->M");
   const Tensor b = Tensor::random_normal({30}, DType::float64, {3, 1});
   const Prox h = L1(0.3);
-  ProximalOptions options{.tolerance = 0, .max_iterations = 120, .restart = false};
+  FistaOptions options{.tolerance = 0, .max_iterations = 120, .restart = false};
 };
 
 bool rises(const SolveResult& result) {
@@ -214,11 +218,12 @@ TEST_F(Ill, KeptImagesChangeNothing) {
     for (const bool restarts : {false, true}) {
       options.restart = restarts;
       options.backtrack = false;
-      const Tensor plain = fista(A, h, b, options).x, descent = ista(A, h, b, options).x;
+      const Tensor plain = fista(A, h, b, options).x,
+                   descent = ista(A, h, b, as<IstaOptions>(options)).x;
       const Tensor smooth = nesterov(A, b, options).x;
       options.backtrack = true;
       EXPECT_TRUE(allclose(fista(A, h, b, options).x, plain, 1e-11, 1e-11));
-      EXPECT_TRUE(allclose(ista(A, h, b, options).x, descent, 1e-11, 1e-11));
+      EXPECT_TRUE(allclose(ista(A, h, b, as<IstaOptions>(options)).x, descent, 1e-11, 1e-11));
       EXPECT_TRUE(allclose(nesterov(A, b, options).x, smooth, 1e-11, 1e-11));
     }
   }
@@ -232,8 +237,9 @@ TEST_F(Ill, BacktrackingFindsL) {
   options.backtrack = true;
   for (const bool is_monotone : {false, true}) {
     options.monotone = is_monotone;
-    for (const auto method : {&fista, &ista}) {
-      const SolveResult result = method(A, h, b, options);
+    for (const bool has_momentum : {true, false}) {
+      const SolveResult result =
+          has_momentum ? fista(A, h, b, options) : ista(A, h, b, as<IstaOptions>(options));
       EXPECT_NEAR(objective_at(A, b, 0.3, result.x), objective_at(A, b, 0.3, best), 1e-5);
       EXPECT_EQ(result.applications.at("N"), result.iterations);
       int refused = 0;
@@ -247,14 +253,6 @@ TEST_F(Ill, BacktrackingFindsL) {
   const SolveResult result = fista(A, h, b, options);
   EXPECT_EQ(result.status, Status::converged);
   EXPECT_LT(result.history.back().residual, 1e-6);
-}
-
-TEST_F(Ill, PogmTakesNoSuchSteps) {
-  options.monotone = true;
-  expect_error<ValueError>([&] { pogm(A, h, b, options); }, "[pogm] monotone: got true");
-  options.monotone = false;
-  options.backtrack = true;
-  expect_error<ValueError>([&] { pogm(A, h, b, options); }, "[pogm] backtrack: got true");
 }
 
 // Steps of 1 / L with an L that is too small.
@@ -272,7 +270,7 @@ TEST(GradientMethods, TakeWhatThePlanSays) {
       Dense(Tensor::random_normal({3, 50}, DType::complex64, {3, 0}), "C N,N->C N");
   const Tensor b = Tensor::random_normal({3, 50}, DType::complex64, {3, 1});
   for (const bool has_L : {true, false}) {
-    ProximalOptions options{.tolerance = 0, .max_iterations = 4};
+    FistaOptions options{.tolerance = 0, .max_iterations = 4};
     if (has_L) options.L = 20.0;
     options.objective = RecordObjective::always;
     const SolvePlan plan = plan_fista(A, L1(0.1), {b.dtype(), b.shape(), {}}, options);
@@ -310,11 +308,12 @@ TEST(Spectrum, OperatorsThatAreNotFiniteAreNamed) {
 TEST(GradientMethods, AProxOfNaNLeavesTheLastFiniteIterate) {
   const NamedLinop A = Diagonal(Tensor::full({3}, 1.0), "N");
   const Tensor b = Tensor::from<double>({1, 2, 3});
-  for (const auto solver : {ista, fista, pogm}) {
+  const auto check = [&]<class Options>(SolveResult (*solver)(const NamedLinop&, const Prox&,
+                                                              const Tensor&, const Options&)) {
     Parameter scale(Tensor::full<double>({}, 0.5));
     const Prox h = CustomProx(
         {.prox = [&](const Variable& v, const Variable&) { return v * scale.var(); }}, "half");
-    ProximalOptions options{.tolerance = 0, .max_iterations = 9, .L = 2.0};
+    Options options{.tolerance = 0, .max_iterations = 9, .L = 2.0};
     Tensor last;
     options.callback = [&](const SolveInfo& info) {
       last = info.x();
@@ -325,7 +324,10 @@ TEST(GradientMethods, AProxOfNaNLeavesTheLastFiniteIterate) {
     EXPECT_EQ(result.status, Status::diverged);
     EXPECT_EQ(result.iterations, 3);
     EXPECT_TRUE(equal(result.x, last));
-  }
+  };
+  check(&ista);
+  check(&fista);
+  check(&pogm);
 }
 
 TEST(Spectrum, LanczosWatchesTheEndThatIsAskedFor) {

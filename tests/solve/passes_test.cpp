@@ -88,7 +88,7 @@ struct Passes : ::testing::Test {
 TEST_F(Passes, ConjugateGradientsTakeThree) { expect(plan_conjugate_gradients(A.N(), x), 3); }
 
 TEST_F(Passes, ProximalGradientsTakeTwo) {
-  const ProximalOptions plain{.L = 4.0, .restart = false};
+  const FistaOptions plain{.L = 4.0, .restart = false};
   expect(plan_fista(A, L1(0.1), b, plain), 2);
   expect(plan("ista", {.A = A, .h = L1(0.1)}), 2);
 }

@@ -295,9 +295,6 @@ TEST(Svd, RefusesNonsense) {
   expect_error<ShapeError>([] { svd(Identity("N"), 1); }, "is unknown");
   const NamedLinop empty = Identity("N").with_sizes({{"N", 0}});
   expect_error<ValueError>([&] { svd(empty, 1); }, "[svd] k: got 1, expected at most 0");
-  SvdOptions options;
-  options.x0 = Tensor::ones({3});
-  expect_error<ValueError>([&] { svd(A, 1, options); }, "[svd] x0");
 }
 
 }  // namespace

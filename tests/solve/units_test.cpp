@@ -219,10 +219,9 @@ TEST(ProximalUnits, GradientMethodsWithoutAProximalFunctionTakeAnyUnit) {
     const Tensor y = of_unit.x.to(DType::complex128) * (1 / unit);
     EXPECT_LT(norm(x - y).template item<double>(), 1e-5 * norm(x).template item<double>()) << unit;
   };
-  using Method = SolveResult (*)(const NamedLinop&, const Tensor&, const ProximalOptions&);
   for (const double unit : {1e-25, 1e-18, 1e12, 1e25}) {
-    close(static_cast<Method>(gradient_descent), unit);
-    close(static_cast<Method>(nesterov), unit);
+    close(&gradient_descent, unit);
+    close(&nesterov, unit);
   }
 }
 

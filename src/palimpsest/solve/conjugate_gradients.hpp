@@ -17,8 +17,10 @@ struct CgOptions {
   /// Approximates the inverse of A; Hermitian positive definite.
   std::optional<NamedLinop> M = {};
   PALIMPSEST_SOLVE_LIMITS(1e-6);
-  /// Number of iterations after which the residual is computed anew; 0: never.
+  /// Number of iterations after which the residual is computed anew; 0: never. Where the recurred
+  /// one had lost its accuracy, the direction begins anew too. Only for residuals near rounding.
   int refresh = 0;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
@@ -43,6 +45,8 @@ SolveResult conjugate_gradients(const NamedLinop& A, const Tensor& b,
                                 const CgOptions& options = {});
 
 /// Minimizes |A x - b|: solves A^H A x = A^H b through A.N().
+///
+/// Memory    4 vectors: those of conjugate_gradients(), and A^H b
 SolveResult cg_normal(const NamedLinop& A, const Tensor& b, const CgOptions& options = {});
 
 /// Errors    those of conjugate_gradients()

@@ -9,8 +9,9 @@ namespace {
 
 using namespace proximal;
 
+template <class Options>
 Problem first_order_problem(const SolverType& type, const NamedLinop& A, const Prox* h,
-                            const TensorType& b, const ProximalOptions& options) {
+                            const TensorType& b, const Options& options) {
   Problem p(b);
   p.set("A", A);
   p.set("N", A.N());
@@ -22,16 +23,14 @@ Problem first_order_problem(const SolverType& type, const NamedLinop& A, const P
                      std::to_string(options.average) + ", expected at least 1");
   }
   p.set("average", options.average);
-  p.set("restart", options.restart);
-  const bool keeps = options.monotone || options.backtrack;
-  if (keeps && type.name == "pogm") {
-    throw ValueError("[pogm] " + std::string(options.monotone ? "monotone" : "backtrack") +
-                     ": got true, expected false. Try fista");
+  if constexpr (requires { options.restart; }) p.set("restart", options.restart);
+  bool is_recorded = options.objective == RecordObjective::always;
+  if constexpr (requires { options.monotone; }) {
+    p.set("monotone", options.monotone).set("backtrack", options.backtrack);
+    is_recorded |=
+        (options.monotone || options.backtrack) && options.objective == RecordObjective::automatic;
   }
-  p.set("monotone", options.monotone).set("backtrack", options.backtrack);
-  const RecordObjective objective = options.objective;
-  p.set("objective",
-        objective == RecordObjective::always || (keeps && objective == RecordObjective::automatic));
+  p.set("objective", is_recorded);
   // Only if the iterates depend on it: a checkpoint must be continued with the same value.
   if (type.name == "pogm" || options.average > 1) {
     p.set("max_iterations", options.max_iterations);
@@ -39,35 +38,34 @@ Problem first_order_problem(const SolverType& type, const NamedLinop& A, const P
   return p;
 }
 
+template <class Options>
 SolveResult solved_by(const SolverType& type, const NamedLinop& A, const Prox* h, const Tensor& b,
-                      const ProximalOptions& options) {
+                      const Options& options) {
   return solve(type, first_order_problem(type, A, h, type_of(b), options), b,
                solve_options(options));
 }
 
 }  // namespace
 
-SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b,
-                 const ProximalOptions& options) {
+SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b, const IstaOptions& options) {
   return solved_by(*find_solver("ista"), A, &h, b, options);
 }
 SolveResult fista(const NamedLinop& A, const Prox& h, const Tensor& b,
-                  const ProximalOptions& options) {
+                  const FistaOptions& options) {
   return solved_by(*find_solver("fista"), A, &h, b, options);
 }
-SolveResult pogm(const NamedLinop& A, const Prox& h, const Tensor& b,
-                 const ProximalOptions& options) {
+SolveResult pogm(const NamedLinop& A, const Prox& h, const Tensor& b, const PogmOptions& options) {
   return solved_by(*find_solver("pogm"), A, &h, b, options);
 }
-SolveResult gradient_descent(const NamedLinop& A, const Tensor& b, const ProximalOptions& options) {
+SolveResult gradient_descent(const NamedLinop& A, const Tensor& b, const IstaOptions& options) {
   return solved_by(*find_solver("gradient_descent"), A, nullptr, b, options);
 }
-SolveResult nesterov(const NamedLinop& A, const Tensor& b, const ProximalOptions& options) {
+SolveResult nesterov(const NamedLinop& A, const Tensor& b, const FistaOptions& options) {
   return solved_by(*find_solver("nesterov"), A, nullptr, b, options);
 }
 
 SolvePlan plan_fista(const NamedLinop& A, const Prox& h, const TensorType& b,
-                     const ProximalOptions& options) {
+                     const FistaOptions& options) {
   return plan_solve(*find_solver("fista"),
                     first_order_problem(*find_solver("fista"), A, &h, b, options),
                     solve_options(options));

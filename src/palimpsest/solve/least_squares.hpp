@@ -19,6 +19,7 @@ namespace PALIMPSEST_API palimpsest {
 struct CglsOptions {
   double damp = 0;
   PALIMPSEST_SOLVE_LIMITS(1e-6);
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// Conjugate gradients on the normal equations.
@@ -37,6 +38,7 @@ struct LeastSquaresOptions {
   /// From the right: A M y = b, x = M y. Not together with damp or x0.
   std::optional<NamedLinop> M = {};
   int max_iterations = 100;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// Golub-Kahan bidiagonalization; |r| falls in each iteration.

@@ -35,6 +35,7 @@ enum class Method : std::uint8_t { automatic, cg, fista, condat_vu, admm };
 struct MinimizeOptions {
   Method method = Method::automatic;
   PALIMPSEST_SOLVE_LIMITS(1e-6);
+  PALIMPSEST_SOLVE_PROGRESS;
   /// A bound of the largest eigenvalue of the Hessian of the quadratic part; unset: found.
   std::optional<double> L = {};
   /// condat_vu: the steps of the dual variables relative to those of x.
@@ -47,9 +48,10 @@ struct MinimizeOptions {
   double relaxation = 1.6;
   int inner = 10;
   double inner_tolerance = 0.1;
-  /// condat_vu: `balance` is where the steps begin, and they then follow the two residuals, for a
-  /// vector more of each term. admm: as of AdmmOptions.
+  /// condat_vu: `balance` is where the steps begin, and they then follow the two residuals, ever
+  /// more rarely, for a vector more of each term. admm: as of AdmmOptions.
   bool adapt = false;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
@@ -80,6 +82,7 @@ SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions
 struct AdmmOptions {
   /// Of both residuals, relative.
   PALIMPSEST_SOLVE_LIMITS(1e-3);
+  PALIMPSEST_SOLVE_PROGRESS;
   std::optional<double> L = {};
   /// The penalty; unset: L / 2. Smaller than needed, the terms are met late; larger, the data.
   std::optional<double> rho = {};
@@ -88,8 +91,9 @@ struct AdmmOptions {
   /// the last iteration.
   int inner = 10;
   double inner_tolerance = 0.1;
-  /// Up to iteration 50 rho doubles or halves where one residual is ten times the other.
+  /// rho follows the two residuals, from iteration 5 on and ever more rarely.
   bool adapt = false;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// The alternating direction method of multipliers; h counts as a term without K.
@@ -99,21 +103,24 @@ struct AdmmOptions {
 ///            z_i' = prox_{g_i / rho}(r_i + u_i), u_i' = u_i + r_i - z_i'
 /// Cost       per iteration as many N and K^H K of each term as the inner steps and one, counted as
 ///            "N" and "K0.N", ..; one K and two K^H of each term
-/// Memory     6 vectors and two of each term
+/// Memory     4 vectors and two of each term; the inner steps work in 3 more
 /// Errors     ValueError "rho", "relaxation", "inner"
 /// Source     Boyd et al. 2011, doi:10.1561/2200000016
 SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& options = {});
 
 struct PdhgOptions {
   PALIMPSEST_SOLVE_LIMITS(1e-6);
+  PALIMPSEST_SOLVE_PROGRESS;
   /// The step of the dual variables over that of x.
   double ratio = 1;
   /// h - strong |x|^2 / 2 is convex: the steps of x shrink and those of the dual variables grow, so
   /// that |x - solution| falls as 1 / iterations.
   double strong = 0;
-  /// Both steps follow the two residuals: the variable that lags behind gets longer steps, and
-  /// their product stays. Not with `strong`. Takes one more vector of x, of b and of each term.
+  /// Both steps follow the two residuals, ever more rarely: the variable that lags behind gets
+  /// longer steps, and their product stays. Not with `strong`. Takes one more vector of x, of b and
+  /// of each term.
   bool adapt = false;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// Minimizes f(A x - b) + sum of g_i(K_i x - d_i) + h(x) by the primal-dual hybrid gradient method:

@@ -23,7 +23,6 @@ struct Prepared {
 };
 
 Prepared prepared(const NamedLinop& A, index_t k, const SvdOptions& o) {
-  if (o.x0) throw ValueError("[svd] x0: expected none");
   Prepared made{.data = data_type(A, A.oshape(), o.dtype, "svd")};
   made.problem = Problem(made.data);
   made.problem.set("A", A).set("k", k).set("vectors", o.vectors);

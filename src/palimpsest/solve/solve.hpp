@@ -63,6 +63,8 @@ struct SolveResult {
   /// For a batch: status and iterations of every element, row-major in the order of the batch.
   std::vector<Status> batch_status;
   std::vector<int> batch_iterations;
+  /// Test or limit that ended the solve, as a sentence; of a batch that of `status`.
+  std::string reason = {};
 };
 
 /// Asks solvers to end. A handle: copies are the same token.
@@ -133,10 +135,19 @@ enum class RecordObjective : std::uint8_t { never, automatic, always };
   /** 0 gives the start. */                          \
   int max_iterations = 100
 
+/// The test that solvers with an objective have besides.
+#define PALIMPSEST_SOLVE_PROGRESS                                                   \
+  /** Relative change of the objective over 10 iterations at which the solve has  \
+      converged, too; 0: no test. Every 10 iterations the objective is computed. */ \
+  double progress_tolerance = 0
+
+/// The start, of solvers that take one.
+#define PALIMPSEST_SOLVE_START                                         \
+  /** Start, of the shape of x, in its dtype or the real one below. */ \
+  std::optional<::palimpsest::Tensor> x0 = {}
+
 /// The options that every solver has, in the order in which designators name them.
 #define PALIMPSEST_SOLVE_OPTIONS                                                  \
-  /** Start, of the shape of x, in its dtype or the real one below. */            \
-  std::optional<::palimpsest::Tensor> x0 = {};                                    \
   /** Runs once per `callback_every` iterations; false stops. */                  \
   std::function<bool(const ::palimpsest::SolveInfo&)> callback = {};              \
   /** A Record per iteration. */                                                  \
@@ -159,6 +170,8 @@ enum class RecordObjective : std::uint8_t { never, automatic, always };
 
 struct SolveOptions {
   PALIMPSEST_SOLVE_LIMITS(1e-6);
+  PALIMPSEST_SOLVE_PROGRESS;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 
@@ -169,7 +182,10 @@ To solve_options(const From& o) {
   made.tolerance = 0;
   if constexpr (requires { o.tolerance; }) made.tolerance = o.tolerance;
   made.max_iterations = o.max_iterations;
-  made.x0 = o.x0;
+  if constexpr (requires { o.progress_tolerance; }) {
+    made.progress_tolerance = o.progress_tolerance;
+  }
+  if constexpr (requires { o.x0; }) made.x0 = o.x0;
   made.callback = o.callback;
   made.history = o.history;
   made.budget_bytes = o.budget_bytes;

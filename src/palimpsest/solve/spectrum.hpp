@@ -94,7 +94,7 @@ struct SvdResult {
 ///          `vectors` rows when they are full. With a small side: one A per column, or one A^H per
 ///          row
 /// Errors   ValueError "k": not positive, or more than the smaller side; "vectors": at most k;
-///          "x0": it takes none; ShapeError "is unknown": a size; those of Solver
+///          ShapeError "is unknown": a size; those of Solver
 /// Source   Golub and Kahan 1965, doi:10.1137/0702016; restart: Baglama and Reichel 2005,
 ///          doi:10.1137/04060593X
 SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options = {});

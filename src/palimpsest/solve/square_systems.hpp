@@ -20,6 +20,7 @@ struct MinresOptions {
   /// sqrt(<r, M r>).
   std::optional<NamedLinop> M = {};
   PALIMPSEST_SOLVE_LIMITS(1e-6);
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// For a Hermitian A, indefinite or singular: the residual is the smallest of the Krylov space. Of
@@ -37,6 +38,7 @@ struct GmresOptions {
   PALIMPSEST_SOLVE_LIMITS(1e-6);
   /// Vectors until it starts anew.
   int restart = 30;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// For any A: the residual is the smallest of the Krylov space, until it starts anew.
@@ -55,6 +57,7 @@ struct BicgstabOptions {
   /// From the right.
   std::optional<NamedLinop> M = {};
   PALIMPSEST_SOLVE_LIMITS(1e-6);
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// For any A, in few vectors; the residual may rise on the way.
@@ -71,6 +74,7 @@ struct ChebyshevOptions {
   /// Record |r| of each iteration.
   bool residual = true;
   int max_iterations = 100;
+  PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
 /// For a Hermitian positive A with known bounds; runs max_iterations.

@@ -91,7 +91,7 @@ nb::object reduced(nb::handle self) {
                      static_cast<int>(r.kind), nb::object(labels[0]), nb::object(labels[1]),
                      std::string(name_of(r.result.status)), r.result.iterations, history,
                      counts_of(r.result), r.result.seconds, r.result.peak_bytes,
-                     names_of(r.result.batch_status), r.result.batch_iterations),
+                     names_of(r.result.batch_status), r.result.batch_iterations, r.result.reason),
       self.attr("__dict__"));
 }
 
@@ -105,7 +105,7 @@ ResultObject result_again(std::optional<Tensor> x, int kind, nb::handle A, nb::h
                           const std::string& status, int iterations, nb::handle history,
                           nb::dict applications, double seconds, index_t peak_bytes,
                           const std::vector<std::string>& batch_status,
-                          std::vector<int> batch_iterations) {
+                          std::vector<int> batch_iterations, const std::string& reason) {
   ResultObject r{.result = {}, .kind = static_cast<Kind>(kind)};
   if (x) r.result.x = *x;
   if (!A.is_none()) r.labels = shared_object(nb::make_tuple(A, b));
@@ -129,6 +129,7 @@ ResultObject result_again(std::optional<Tensor> x, int kind, nb::handle A, nb::h
   r.result.peak_bytes = peak_bytes;
   for (const std::string& name : batch_status) r.result.batch_status.push_back(status_named(name));
   r.result.batch_iterations = std::move(batch_iterations);
+  r.result.reason = reason;
   return r;
 }
 
@@ -157,6 +158,9 @@ void bind_results(nb::module_& m) {
           "The solution, as the kind of array of b.")
       .def_prop_ro("status",
                    [](const ResultObject& r) { return std::string(name_of(r.result.status)); })
+      .def_prop_ro(
+          "reason", [](const ResultObject& r) { return r.result.reason; },
+          "The test or limit that ended the solve, as a sentence.")
       .def_prop_ro("converged",
                    [](const ResultObject& r) { return r.result.status == Status::converged; })
       .def_prop_ro("iterations", [](const ResultObject& r) { return r.result.iterations; })
@@ -183,7 +187,7 @@ void bind_results(nb::module_& m) {
       });
   m.def("_result_again", result_again, "x"_a.none(), "kind"_a, "A"_a.none(), "b"_a.none(),
         "status"_a, "iterations"_a, "history"_a, "applications"_a, "seconds"_a, "peak_bytes"_a,
-        "batch_status"_a, "batch_iterations"_a);
+        "batch_status"_a, "batch_iterations"_a, "reason"_a = "");
   nb::class_<SolvePlan>(m, "SolvePlan", "Memory that a solve will take, in bytes.")
       .def_ro("peak_bytes", &SolvePlan::peak_bytes)
       .def_ro("state_bytes", &SolvePlan::state_bytes)

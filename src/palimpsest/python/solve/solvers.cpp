@@ -27,7 +27,9 @@ PALIMPSEST_OPTIONS(MinresOptions)
 PALIMPSEST_OPTIONS(BicgstabOptions)
 PALIMPSEST_OPTIONS(GmresOptions)
 PALIMPSEST_OPTIONS(ChebyshevOptions)
-PALIMPSEST_OPTIONS(ProximalOptions)
+PALIMPSEST_OPTIONS(IstaOptions)
+PALIMPSEST_OPTIONS(FistaOptions)
+PALIMPSEST_OPTIONS(PogmOptions)
 PALIMPSEST_OPTIONS(MinimizeOptions)
 PALIMPSEST_OPTIONS(AdmmOptions)
 PALIMPSEST_OPTIONS(PdhgOptions)
@@ -68,11 +70,12 @@ void def_linear(nb::module_& m, const char* name) {
       });
 }
 
-template <SolveResult (*f)(const NamedLinop&, const Prox&, const Tensor&, const ProximalOptions&)>
+template <class Options,
+          SolveResult (*f)(const NamedLinop&, const Prox&, const Tensor&, const Options&)>
 void def_proximal(nb::module_& m, const char* name) {
-  def_with_options<ProximalOptions>(
+  def_with_options<Options>(
       m, name, "SolveResult", {"A", "h", "b"},
-      +[](const ProximalOptions& options, NamedLinop A, const ProxObject& h, ArrayGiven b) {
+      +[](const Options& options, NamedLinop A, const ProxObject& h, ArrayGiven b) {
         return solved(A, b, [&](const Tensor& data) { return f(A, h.value, data, options); });
       });
 }
@@ -97,11 +100,11 @@ void bind_linear(nb::module_& m) {
   def_linear<GmresOptions, &gmres>(m, "gmres");
   def_linear<BicgstabOptions, &bicgstab>(m, "bicgstab");
   def_linear<ChebyshevOptions, &chebyshev>(m, "chebyshev");
-  def_linear<ProximalOptions, &gradient_descent>(m, "gradient_descent");
-  def_linear<ProximalOptions, &nesterov>(m, "nesterov");
-  def_proximal<&ista>(m, "ista");
-  def_proximal<&fista>(m, "fista");
-  def_proximal<&pogm>(m, "pogm");
+  def_linear<IstaOptions, &gradient_descent>(m, "gradient_descent");
+  def_linear<FistaOptions, &nesterov>(m, "nesterov");
+  def_proximal<IstaOptions, &ista>(m, "ista");
+  def_proximal<FistaOptions, &fista>(m, "fista");
+  def_proximal<PogmOptions, &pogm>(m, "pogm");
   def_objective<MinimizeOptions, &minimize>(m, "minimize");
   def_objective<MinimizeOptions, &condat_vu>(m, "condat_vu");
   def_objective<AdmmOptions, &admm>(m, "admm");
@@ -127,9 +130,9 @@ void bind_plans(nb::module_& m) {
         const TensorType type = from_python<TensorType>(b);
         return released([&] { return smallest_cg_budget(A, type, options); });
       });
-  def_with_options<ProximalOptions>(
+  def_with_options<FistaOptions>(
       m, "plan_fista", "SolvePlan", {"A", "h", "b"},
-      +[](const ProximalOptions& options, NamedLinop A, const ProxObject& h, TypeGiven b) {
+      +[](const FistaOptions& options, NamedLinop A, const ProxObject& h, TypeGiven b) {
         const TensorType type = from_python<TensorType>(b);
         return released([&] { return plan_fista(A, h.value, type, options); });
       });

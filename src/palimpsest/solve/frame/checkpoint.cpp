@@ -133,10 +133,11 @@ void write_checkpoint(const std::string& path, const SolverType& type, const Fin
   std::vector<double> numbers{run.seconds, run.norm_b};
   numbers.insert(numbers.end(), run.setup_numbers.begin(), run.setup_numbers.end());
   const Tensor packed = bytes_of(numbers), history = bytes_of(run.history);
-  const Tensor growth = bytes_of(run.growth);
+  const Tensor growth = bytes_of(run.growth), objectives = bytes_of(run.objectives);
   content["numbers"] = archive.add(packed);
   content["history"] = archive.add(history);
-  content["growth"] = archive.add(growth);
+  content["growing"] = archive.add(growth);
+  content["objectives"] = archive.add(objectives);
   content["ended"] = Json::array();
   for (const auto& status : run.ended) {
     content["ended"].push_back(status ? static_cast<int>(*status) : -1);
@@ -171,8 +172,11 @@ Checkpoint run_of(const CheckedJson& root, const Archive& archive) {
   run.norm_b = numbers[1];
   run.setup_numbers.assign(numbers.begin() + 2, numbers.end());
   run.history = rows_of<Record>(tensor(root.at("history")), root.at("history"));
-  if (root.has("growth")) {
-    run.growth = rows_of<StepGrowth>(tensor(root.at("growth")), root.at("growth"));
+  if (root.has("growing")) {
+    run.growth = rows_of<StepGrowth>(tensor(root.at("growing")), root.at("growing"));
+  }
+  if (root.has("objectives")) {
+    run.objectives = rows_of<double>(tensor(root.at("objectives")), root.at("objectives"));
   }
   const CheckedJson ended = root.at("ended"), iterations = root.at("iterations");
   for (std::size_t i = 0; i < ended.size(); ++i) {

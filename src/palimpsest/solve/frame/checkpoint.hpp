@@ -18,6 +18,7 @@ struct StepGrowth {
   double before = std::numeric_limits<double>::infinity();  ///< the last step
   double first = 0;                                         ///< the one before the first that grew
   std::int64_t count = 0;
+  double most = 0;  ///< the largest before those that grow
 };
 
 /// Snapshot of a run between two iterations, without its state.
@@ -32,6 +33,7 @@ struct Checkpoint {
   std::vector<std::optional<Status>> ended;
   std::vector<int> iterations;
   std::vector<StepGrowth> growth;  ///< empty: of a file without
+  std::vector<double> objectives;  ///< of each element at the last look; empty: none
   std::vector<Record> history;
   std::map<std::string, std::int64_t> applications;
 };

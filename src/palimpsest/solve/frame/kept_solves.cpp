@@ -17,6 +17,7 @@ struct KeptSolve::Key {
         attrs(problem.attrs()),
         batch(options.batch),
         has_x0(has_start(t, options)),
+        looks(looks_at_objective(options)),
         config(shared_config()) {
     for (const auto& [name, A] : problem.ops()) ops.emplace_back(name, A.node());
   }
@@ -26,7 +27,7 @@ struct KeptSolve::Key {
       return x.first == y.first && !x.second.expired() && x.second.lock() == y.second.lock();
     };
     return type == other.type && b == other.b && attrs == other.attrs && batch == other.batch &&
-           has_x0 == other.has_x0 && *config == *other.config &&
+           has_x0 == other.has_x0 && looks == other.looks && *config == *other.config &&
            std::equal(ops.begin(), ops.end(), other.ops.begin(), other.ops.end(), is_same);
   }
 
@@ -35,7 +36,7 @@ struct KeptSolve::Key {
   Attributes attrs;
   std::vector<std::pair<std::string, std::weak_ptr<const LinopNode>>> ops;
   Dims batch;
-  bool has_x0;
+  bool has_x0, looks;
   std::shared_ptr<const Config> config;
 };
 

@@ -23,6 +23,8 @@ void check_numbers(const SolverType& type, const SolveOptions& options) {
                      expected);
   };
   expect(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
+  expect(options.progress_tolerance >= 0, "progress_tolerance", options.progress_tolerance,
+         "at least 0");
   expect(options.max_iterations >= 0, "max_iterations", options.max_iterations, "at least 0");
   expect(options.callback_every >= 1, "callback_every", options.callback_every, "at least 1");
   const double limit = options.time_limit_s.value_or(1);
@@ -92,12 +94,12 @@ std::vector<NamedLinop> operators_of(const Problem& problem) {
 
 // The problem may be `whole` itself, or that cut into tiles.
 std::shared_ptr<PlannedSolve> compiled_solve(const SolverType& type, Problem problem,
-                                             const std::vector<NamedLinop>& whole) {
+                                             const std::vector<NamedLinop>& whole, bool looks) {
   PlannedSolve made;
   std::vector<NamedLinop> both = whole;
   for (const NamedLinop& A : operators_of(problem)) both.push_back(A);
   made.problem = std::make_shared<Problem>(std::move(problem));
-  made.program = std::make_shared<SolverProgram>(type, *made.problem);
+  made.program = std::make_shared<SolverProgram>(type, *made.problem, looks);
   made.plan = made.program->plan();
   made.plan.operator_bytes = operator_bytes(whole);
   made.plan.tile_bytes = operator_bytes(both) - made.plan.operator_bytes;
@@ -107,12 +109,12 @@ std::shared_ptr<PlannedSolve> compiled_solve(const SolverType& type, Problem pro
 
 // `state_bytes` receives the bytes of the state of the uncut problem. Cuts do not change them,
 // except that admm keeps fewer vectors when operators in tiles have no common basis.
-TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes,
+TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes, bool looks,
                  index_t& state_bytes) {
   return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
     auto tiled = cut_problem(problem, axes, sizes);
     if (!tiled) return std::nullopt;
-    const auto made = compiled_solve(type, std::move(*tiled), operators_of(problem));
+    const auto made = compiled_solve(type, std::move(*tiled), operators_of(problem), looks);
     if (sizes.empty() || state_bytes == 0) state_bytes = made->plan.state_bytes;
     return BudgetCost{made->plan.total_bytes(), made->program->work(), made};
   };
@@ -161,12 +163,12 @@ PlannedSolve plan_program(const SolverType& type, Problem problem, const SolveOp
   // A budget that is no limit cuts nothing: operators keep their data.
   if (!budget || *budget == kNoLimit) {
     const std::vector<NamedLinop> whole = operators_of(problem);
-    return *compiled_solve(type, std::move(problem), whole);
+    return *compiled_solve(type, std::move(problem), whole, looks_at_objective(options));
   }
   record_sizes(problem);
   const TileAxes axes = tile_axes_of(problem);
   index_t state_bytes = 0;
-  const TileCost cost = cost_of(type, problem, axes, state_bytes);
+  const TileCost cost = cost_of(type, problem, axes, looks_at_objective(options), state_bytes);
   const TileChoice choice = [&] {
     try {
       return search_tiles(axes, *budget, cost, who_of(type));
@@ -189,7 +191,8 @@ index_t smallest_solve_budget(const SolverType& type, const Problem& problem,
   record_sizes(sized);
   const TileAxes axes = tile_axes_of(sized);
   index_t state_bytes = 0;
-  return smallest_tiles(axes, cost_of(type, sized, axes, state_bytes)).cost.peak_bytes;
+  const TileCost cost = cost_of(type, sized, axes, looks_at_objective(options), state_bytes);
+  return smallest_tiles(axes, cost).cost.peak_bytes;
 }
 
 void check_data(const SolverType& type, const Problem& problem, const Tensor& b) {

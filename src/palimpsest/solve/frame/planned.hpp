@@ -19,6 +19,11 @@ struct PlannedSolve {
 /// The budget of these options, or of the config.
 std::optional<index_t> budget_of(const SolveOptions& options);
 
+/// True if the test of progress is on.
+inline bool looks_at_objective(const SolveOptions& options) {
+  return options.progress_tolerance > 0;
+}
+
 /// Errors of options for a problem that is resolved.
 void check_options(const SolverType& type, const Problem& problem, const SolveOptions& options);
 

@@ -82,7 +82,7 @@ const Plan& plan_of(const Function& f, const std::vector<TensorType>& arguments)
 
 }  // namespace
 
-SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
+SolverProgram::SolverProgram(const SolverType& type, const Problem& problem, bool looks)
     : type_(type),
       problem_(problem),
       batch_count_(static_cast<std::size_t>(element_count(problem.x().number_type().shape))),
@@ -104,35 +104,45 @@ SolverProgram::SolverProgram(const SolverType& type, const Problem& problem)
   if (!problem.batch().empty()) {
     inputs_.active = make_input({DType::bool_, number.shape, number.device}, "active");
   }
+  Problem with_objective;
+  looks &= !type.is_linear && !problem.flag("objective");
+  if (looks) (with_objective = problem).set("objective", true);
   if (type.setup != nullptr) {
-    Scope scope = make_scope();
-    type.setup(problem, scope);
+    const Problem& of = looks ? with_objective : problem;
+    Scope scope = make_scope(of);
+    type.setup(of, scope);
     setup_ = compiled(scope, std::string(type.name) + " setup");
   }
   const int variants = type.variants != nullptr ? type.variants(problem) : 1;
-  for (int variant = 0; variant < variants; ++variant) {
-    Scope scope = make_scope();
-    type.step(problem, scope, variant);
-    if (!scope.is_guarded()) {
-      throw ValueError("[" + std::string(type.name) +
-                       "] guard: the step calls none, expected one before set. Try "
-                       "s.guard(p.x().norm2(next))");
-    }
-    steps_.push_back(compiled(scope, std::string(type.name) + " step"));
-    if (variant == 0) continue;
-    steps_.back().function = with_workspace_of(steps_.back().function, steps_[0].function);
+  variants_ = static_cast<std::size_t>(variants);
+  for (int variant = 0; variant < variants; ++variant) compile_step(problem, variant);
+  for (int variant = 0; looks && variant < variants; ++variant) {
+    compile_step(with_objective, variant);
   }
   if (type.result != nullptr) {
-    Scope scope = make_scope();
+    Scope scope = make_scope(problem);
     const Variable x = type.result(problem, scope);
     if (x.defined()) result_ = function({}, {Out(x)}, {.name = std::string(type.name) + " result"});
   }
 }
 
-Scope SolverProgram::make_scope() const {
+void SolverProgram::compile_step(const Problem& problem, int variant) {
+  Scope scope = make_scope(problem);
+  type_.step(problem, scope, variant);
+  if (!scope.is_guarded()) {
+    throw ValueError("[" + std::string(type_.name) +
+                     "] guard: the step calls none, expected one before set. Try "
+                     "s.guard(p.x().norm2(next))");
+  }
+  steps_.push_back(compiled(scope, std::string(type_.name) + " step"));
+  if (steps_.size() == 1) return;
+  steps_.back().function = with_workspace_of(steps_.back().function, steps_[0].function);
+}
+
+Scope SolverProgram::make_scope(const Problem& problem) const {
   std::vector<Variable> values;
   for (const SharedVariable& s : state_) values.push_back(s.var());
-  return Scope(problem_, list_, std::move(values), inputs_, type_.is_linear);
+  return Scope(problem, list_, std::move(values), inputs_, type_.is_linear);
 }
 
 // Numbers as one array, so that a run gives a single result.
@@ -509,10 +519,12 @@ void SolverProgram::prepare() {
   is_prepared_ = true;
 }
 
-void SolverProgram::step(int variant, int iteration) {
+void SolverProgram::step(int variant, int iteration, bool looks) {
   if (!is_prepared_) prepare();
   if (iteration_.defined()) *static_cast<std::int64_t*>(iteration_.raw_mutable_data()) = iteration;
-  run(steps_[static_cast<std::size_t>(variant)], NumberTable::From::step);
+  const bool has_looks = looks && steps_.size() > variants_;
+  run(steps_[static_cast<std::size_t>(variant) + (has_looks ? variants_ : 0)],
+      NumberTable::From::step);
 }
 
 void SolverProgram::set_active(const std::vector<bool>& active) {

@@ -53,7 +53,8 @@ class SolverProgram {
   };
 
   /// Compiles; allocates no state. The problem is resolved, and outlives the program.
-  SolverProgram(const SolverType& type, const Problem& problem);
+  /// `looks`: it also compiles steps that compute the objective, for problems whose steps do not.
+  SolverProgram(const SolverType& type, const Problem& problem, bool looks = false);
   SolverProgram(const SolverProgram&) = delete;
   SolverProgram& operator=(const SolverProgram&) = delete;
 
@@ -76,7 +77,8 @@ class SolverProgram {
   void restart();
   /// The state, where it lies.
   NamedTensors state() const;
-  void step(int variant, int iteration);
+  /// `looks`: with the objective.
+  void step(int variant, int iteration, bool looks = false);
   const NumberTable& numbers() const { return numbers_; }
   /// Elements of the batch that are false keep their state from now on.
   void set_active(const std::vector<bool>& active);
@@ -104,7 +106,8 @@ class SolverProgram {
     std::array<Tensor, 1> result;  // borrowed
   };
 
-  Scope make_scope() const;
+  Scope make_scope(const Problem& problem) const;
+  void compile_step(const Problem& problem, int variant);
   Part compiled(const Scope& scope, const std::string& name) const;
   void run(Part& part, NumberTable::From from);
   void run_setup();
@@ -132,7 +135,8 @@ class SolverProgram {
   Scope::Inputs inputs_;
   std::size_t batch_count_;
   Part setup_;
-  std::vector<Part> steps_;
+  std::vector<Part> steps_;  // of each variant; then the same with the objective, if it looks
+  std::size_t variants_ = 1;
   Function result_;  // undefined: x is a state
   NumberTable numbers_;
   const Part* latest_ = nullptr;

@@ -25,15 +25,20 @@ constexpr int kReservedRecords = 1 << 16;
 constexpr int kGrowingSteps = 20;
 constexpr double kGrowth = 100;
 
+// An oscillation grows for long, too, but not beyond its earlier steps.
 bool is_divergence(StepGrowth& growth, double change) {
   if (change > growth.before) {
     if (growth.count++ == 0) growth.first = growth.before;
   } else {
+    if (std::isfinite(growth.before)) growth.most = std::max(growth.most, growth.before);
     growth.count = 0;
   }
   growth.before = change;
-  return growth.count >= kGrowingSteps && change > kGrowth * growth.first;
+  return growth.count >= kGrowingSteps && change > kGrowth * growth.first && change > growth.most;
 }
+
+// Iterations between two looks at the objective, where the test of progress is on.
+constexpr int kLook = 10;
 
 // True if the square of a thousandth of the largest number vanishes in its precision. Norms and
 // magnitudes of complex numbers are wrong then. The data of linear systems are scaled near 1
@@ -60,17 +65,20 @@ double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 class Run {
  public:
   Run(const SolverType& type, const Problem& problem, const SolveOptions& options,
-      SolverProgram& program, const Plan& step)
+      SolverProgram& program, const Plan& step, std::optional<double> data_norm2)
       : type_(type),
         problem_(problem),
         options_(options),
         program_(program),
         step_plan_(step),
+        data_norm2_(data_norm2),
         tolerance_(type.is_linear ? std::max(options.tolerance, program.rounding())
                                   : options.tolerance),
         ended_(program.batch_count()),
         iterations_(program.batch_count(), 0),
-        growth_(program.batch_count()) {
+        growth_(program.batch_count()),
+        objectives_(program.batch_count(), std::numeric_limits<double>::quiet_NaN()),
+        is_by_progress_(program.batch_count(), false) {
     if (options.history) {
       result_.history.reserve(
           static_cast<std::size_t>(std::min(options.max_iterations, kReservedRecords)));
@@ -120,6 +128,9 @@ class Run {
     seconds_before_ = loaded.run.seconds;
     ended_ = std::move(loaded.run.ended);
     if (!loaded.run.growth.empty()) growth_ = std::move(loaded.run.growth);
+    if (loaded.run.objectives.size() == objectives_.size()) {
+      objectives_ = std::move(loaded.run.objectives);
+    }
     iterations_ = std::move(loaded.run.iterations);
     result_.applications = std::move(loaded.run.applications);
     if (options_.history) {
@@ -133,7 +144,7 @@ class Run {
   bool step() {
     if (has_ended()) return false;
     const int k = ++iteration_, own = k - restarted_;
-    program_.step(type_.variant != nullptr ? type_.variant(problem_, own) : 0, own);
+    program_.step(type_.variant != nullptr ? type_.variant(problem_, own) : 0, own, looks_at(k));
     try {
       program_.add_counts(result_.applications);
       const bool has_progress = judge(k);
@@ -170,6 +181,7 @@ class Run {
       result_.batch_iterations = iterations_;
     }
     result_.seconds = seconds();
+    result_.reason = reason();
     return std::move(result_);
   }
 
@@ -181,6 +193,54 @@ class Run {
   bool is_converged(const Verdict& verdict) const {
     return verdict.is_converged || verdict.residual == 0 ||
            (tolerance_ > 0 && verdict.residual <= tolerance_);
+  }
+
+  // True in the iterations in which the test of progress is made.
+  bool looks_at(int k) const { return looks_at_objective(options_) && k % kLook == 0; }
+
+  // The objective changed little since the last look.
+  bool is_steady(std::size_t element, double objective, int k) {
+    if (!looks_at(k)) return false;
+    const double before = std::exchange(objectives_[element], objective);
+    return std::abs(before - objective) <= options_.progress_tolerance * std::abs(objective) &&
+           std::isfinite(objective);
+  }
+
+  // That of the verdict; where the data are A^H y, that of y.
+  double objective_of(const Verdict& verdict, std::size_t element) const {
+    const Numbers of_setup = numbers(element, iteration_);
+    if (!data_norm2_ || !of_setup.has("bb")) return verdict.objective;
+    return verdict.objective + (*data_norm2_ - of_setup["bb"]) / 2;
+  }
+
+  // As a sentence, of the first element with the status of the result.
+  std::string reason() const {
+    const auto number = [](double value) { return Attribute(value).str(); };
+    switch (result_.status) {
+      case Status::converged: {
+        if (result_.iterations == 0) return "the start is a solution";
+        const auto first = std::find(is_by_progress_.begin(), is_by_progress_.end(), true);
+        if (first != is_by_progress_.end()) {
+          return "the objective changed by less than " + number(options_.progress_tolerance) +
+                 " of itself in " + std::to_string(kLook) + " iterations";
+        }
+        return tolerance_ > 0 ? "the residual is at most " + number(tolerance_)
+                              : "the test of the solver holds";
+      }
+      case Status::max_iterations:
+        return "not converged after " + std::to_string(result_.iterations) + " iterations";
+      case Status::time_limit:
+        return "the time limit has passed";
+      case Status::breakdown:
+        return "the recurrence cannot go on";
+      case Status::diverged:
+        return "numbers are not finite, or steps grow";
+      case Status::stopped:
+        return "the caller ended it";
+      case Status::cancelled:
+        return "it was cancelled";
+    }
+    return {};
   }
 
   bool has_ended() const {
@@ -225,8 +285,14 @@ class Run {
       if (!has_progress) record_.numbers = verdict.numbers;
       has_progress = true;
       record_.residual = larger(record_.residual, residual_of(verdict));
-      objective += verdict.objective;
-      if (is_converged(verdict)) (is_doubtful(e, k) ? doubted_ : converged_).push_back(e);
+      const double own_objective = objective_of(verdict, e);
+      objective += own_objective;
+      if (is_converged(verdict)) {
+        (is_doubtful(e, k) ? doubted_ : converged_).push_back(e);
+      } else if (is_steady(e, own_objective, k)) {
+        is_by_progress_[e] = true;
+        converged_.push_back(e);
+      }
     }
     if (!doubted_.empty()) check_residuals(k);
     if (has_progress) record_.objective = std::ldexp(objective, -2 * program_.exponent());
@@ -318,6 +384,7 @@ class Run {
                    .ended = ended_,
                    .iterations = iterations_,
                    .growth = growth_,
+                   .objectives = objectives_,
                    .history = std::move(result_.history),
                    .applications = result_.applications};
     for (auto& status : run.ended) {
@@ -355,6 +422,7 @@ class Run {
   const SolveOptions& options_;
   SolverProgram& program_;
   const Plan& step_plan_;
+  const std::optional<double> data_norm2_;
   const double tolerance_;
   SolverProgram::Start start_;
   SolveResult result_;
@@ -362,6 +430,8 @@ class Run {
   std::vector<std::optional<Status>> ended_;  // of each element of the batch
   std::vector<int> iterations_;
   std::vector<StepGrowth> growth_;
+  std::vector<double> objectives_;                // at the last look
+  std::vector<bool> is_by_progress_;              // the test of progress ended it
   std::vector<std::size_t> converged_, doubted_;  // in this step
   int iteration_ = 0, restarted_ = 0;             // restarted_: the iteration of the last restart
   Fingerprint fingerprint_;                       // where there are checkpoints
@@ -386,6 +456,7 @@ struct Solver::Impl {
   SolveOptions options;
   PlannedSolve planned;
   std::optional<index_t> budget;
+  std::optional<double> data_norm2 = std::nullopt;
   std::optional<Run> run = std::nullopt;
   std::shared_ptr<const SolvePlan> plan_of_results = nullptr;  // made at the first one
 
@@ -415,7 +486,7 @@ void Solver::start(const Tensor& b) {
   if (impl_->budget) scope.emplace(config_of_budget(*impl_->budget));
   try {
     impl_->run.emplace(impl_->type, *impl_->planned.problem, impl_->options,
-                       *impl_->planned.program, impl_->planned.plan.step);
+                       *impl_->planned.program, impl_->planned.plan.step, impl_->data_norm2);
     impl_->run->start(b);
   } catch (...) {
     impl_->end();
@@ -441,6 +512,8 @@ void Solver::set_x0(Tensor x0) {
   check_x0(impl_->type, *impl_->planned.problem, x0);
   impl_->options.x0 = std::move(x0);
 }
+
+void Solver::set_data_norm2(double norm2) { impl_->data_norm2 = norm2; }
 
 Tensor Solver::x() const { return running(impl_->run, impl_->type).x(); }
 const Record& Solver::last() const { return running(impl_->run, impl_->type).last(); }

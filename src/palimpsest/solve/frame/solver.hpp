@@ -14,7 +14,7 @@ namespace PALIMPSEST_API palimpsest {
 ///
 /// Order     after each step: a number is not finite (diverged); the recurrence cannot go on
 ///           (breakdown); record and callback (stopped, unless the test holds as well); the test
-///           (converged); cancelled; time_limit; max_iterations
+///           (converged), of the residual or of progress; cancelled; time_limit; max_iterations
 /// Aliases   operators, b and x0 are unchanged; x is the caller's
 /// Cost      the constructor: the search for tiles, if there is a budget, and compiling; no memory
 ///           for arrays. Between runs none is held either. Nothing is allocated after the first
@@ -36,6 +36,9 @@ class Solver {
   /// Sets the start of the following runs.
   /// Errors   StateError: the options have no x0; ShapeError, DTypeError "x0"
   void set_x0(Tensor x0);
+  /// Sets |y|^2 of the following runs whose b is A^H y, with the identity in the place of A: their
+  /// objective is that of the data y.
+  void set_data_norm2(double norm2);
   /// Begins a run; one that goes on ends as `stopped`.
   /// Errors   ShapeError, DTypeError: b is not of the type of the problem
   void start(const Tensor& b);
