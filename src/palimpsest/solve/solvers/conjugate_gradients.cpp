@@ -11,6 +11,12 @@ namespace {
 
 using namespace krylov;
 
+// Where the recurred residual has drifted from the true one by this multiple of the latter, the
+// direction begins anew. Near rounding the drift is as large as the residual, and a direction that
+// is conjugate to the recurred one then leads uphill: without a restart the residual grows without
+// bound. 0 would restart at every refresh, for 5 times the iterations with .refresh = 1.
+constexpr double kLostDrift = 0.1;
+
 // x the iterate, r = b - A x, p the direction, rho = <r, M r>, objective <x, A x> / 2 - Re <b, x>.
 void declare_cg(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
@@ -55,13 +61,20 @@ void step_cg(const Problem& p, Scope& s, int variant) {
   const Variable alpha = value_if(can_move, rho / ops::real(pq));
   const Variable moved = ops::fma(X.spread(alpha), direction, x);
   s.guard(ops::real(pq));
-  const Variable residual =
-      variant == 1 ? s.b() - s.apply("A", moved) : s["r"] - X.spread(alpha) * q;
+  const Variable recurred = s["r"] - X.spread(alpha) * q;
+  const Variable residual = variant == 1 ? s.b() - s.apply("A", moved) : recurred;
+  const Variable drift = variant == 1 ? X.norm2(residual - recurred) : Variable();
   const Variable rr = set_with_norm(X, s, "r", residual, {q}), r = s.latest("r");
   s.guard(rr);
   s.set("x", moved);
-  s.set("p", p.has_op("M") ? direction : ops::fma(X.spread(ratio(rr, before)), direction, r));
-  s.set("rho", p.has_op("M") ? rho : rr);
+  Variable beta = ratio(rr, before), kept_rho = rho;
+  if (variant == 1) {
+    const Variable is_kept = ops::le(drift, rr * (kLostDrift * kLostDrift));
+    beta = value_if(is_kept, beta);
+    kept_rho = value_if(is_kept, rho);  // the next step with M divides by it: 0 makes p = z
+  }
+  s.set("p", p.has_op("M") ? direction : ops::fma(X.spread(beta), direction, r));
+  s.set("rho", p.has_op("M") ? kept_rho : rr);
   // The minimum along p lies rho^2 / (2 <p, A p>) below.
   s.set("objective", s["objective"] - alpha * rho * 0.5);
   complex_number(s, "pq", pq);
