@@ -11,8 +11,10 @@ namespace {
 
 using namespace proximal;
 
-constexpr int kLastAdaption = 50;
-constexpr double kLargestImbalance = 10;
+constexpr double kFirstAdaption = 5;
+// K x - d - z is small enough relative to this part of |K| |x|, where K x and z vanish at the
+// solution.
+constexpr double kVanishing = 1e-3;
 
 // States: x; z_i and u_i of each term; "kz" and "ku", the sums of K_i^H z_i and K_i^H u_i, for the
 // test and the next right-hand side; "outer", the residual of the last iteration.
@@ -27,19 +29,23 @@ void declare_admm(const Problem& p, StateList& state) {
     state.add(of_term("u", i), range);
   }
   state.add("L", p.numbers(), 1.0);
+  if (adapts(p)) state.add("size of rhs", p.numbers());
   state.add("rho", p.numbers(), p.real("rho", 0.0));
   state.add("outer", p.numbers(), 1.0);
+  declare_adaption(p, state, kFirstAdaption);
   declare_basis(p, state);
 }
 
 void set_up_admm(const Problem& p, Scope& s) {
   set_up_rhs(p, s);
   if (!p.has_attr("rho")) s.set("rho", s["L"] * 0.5);
+  if (adapts(p)) s.set("size of rhs", ops::sqrt(p.x().norm2(s.latest("rhs"))));
   set_up_basis(p, s);
 }
 
 struct TermResult {
-  Variable z, u, primal, off;  // primal: the relative residual; off: K x - d
+  Variable z, u, off;           // off: K x - d
+  Variable miss, size, u_size;  // |K x - d - z'|^2; the largest of |K x|^2, |z'|^2, |d|^2; |u'|^2
 };
 // z' and u', guarded, and the norms that the residual needs are made in one pass.
 TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
@@ -51,15 +57,44 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const double a = p.real("relaxation", 1.6);
   const Variable relaxed = off * a + z * (1 - a);
   const Variable next_z = s.prox(g, relaxed + u, ops::reciprocal(s["rho"]));
-  const ops::Pass made =
-      one_pass(range, {s.guarded(range, next_z, z), s.guarded(range, u + relaxed - next_z, u)},
-               {off - next_z, image, next_z}, {z, u, image});
+  const Variable next_u = u + relaxed - next_z;
+  const ops::Pass made = one_pass(range, {s.guarded(range, next_z, z), s.guarded(range, next_u, u)},
+                                  {off - next_z, image, next_z, next_u}, {z, u, image});
   Variable size = ops::maximum(made.norms[1], made.norms[2]);
   if (shift.defined())
     size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
   if (may_leave_range(p.op(K))) s.guard(made.norms[1]);
   if (may_leave_range(p.prox(g))) s.guard(made.norms[0]);
-  return {made.arrays[0], made.arrays[1], ops::sqrt(krylov::ratio(made.norms[0], size)), off};
+  return {made.arrays[0], made.arrays[1], off, made.norms[0], size, made.norms[3]};
+}
+
+// The residuals, relative; and those that adapting compares, of which the sizes do not vanish at
+// the solution.
+struct Residuals {
+  Variable primal, dual, primal_of_rule, dual_of_rule;
+};
+// From |x|^2, |sum of K^H (z' - z)|^2 and |sum of K^H u'|^2. |K| is |sum of K^H u'| / |u'|.
+Residuals residuals_of(const Problem& p, Scope& s, const std::vector<TermResult>& terms,
+                       const Variable& xx, const Variable& moved, const Variable& ku) {
+  Variable u_size, miss, size;
+  for (const TermResult& term : terms) {
+    u_size = sum_of(u_size, term.u_size);
+    miss = sum_of(miss, term.miss);
+    size = sum_of(size, term.size);
+  }
+  const Variable reach = krylov::ratio(ku, u_size) * xx;
+  Residuals made;
+  for (const TermResult& term : terms) {
+    const Variable least = ops::maximum(term.size, reach * (kVanishing * kVanishing));
+    const Variable own = ops::sqrt(krylov::ratio(term.miss, least));
+    made.primal = made.primal.defined() ? ops::maximum(made.primal, own) : own;
+  }
+  made.dual = ops::sqrt(krylov::ratio(moved, ku));
+  if (!adapts(p)) return made;
+  const Variable rho = s["rho"], largest = ops::maximum(rho * ops::sqrt(ku), s["size of rhs"]);
+  made.primal_of_rule = ops::sqrt(krylov::ratio(miss, ops::maximum(size, reach)));
+  made.dual_of_rule = krylov::ratio(rho * ops::sqrt(moved), largest);
+  return made;
 }
 
 // The number "objective" where the problem asks for it: one N more.
@@ -75,9 +110,9 @@ void terms_objective(const Problem& p, Scope& s, const Variable& x,
 
 void step_admm(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
-  const Variable rho = s["rho"], x = solve_for_x(p, s, rho);
-  s.guard(X.norm2(x));
-  Variable kz, ku, primal;
+  const Variable rho = s["rho"], x = solve_for_x(p, s, rho), xx = X.norm2(x);
+  s.guard(xx);
+  Variable kz, ku;
   std::vector<TermResult> results;
   bool may_leave = false;
   for (index_t i = 0; i < term_count(p); ++i) {
@@ -86,25 +121,18 @@ void step_admm(const Problem& p, Scope& s, int) {
     may_leave |= may_leave_range(p.op(K));
     kz = sum_of(kz, s.adjoint(K, results.back().z));
     ku = sum_of(ku, s.adjoint(K, results.back().u));
-    const Variable& own = results.back().primal;
-    primal = primal.defined() ? ops::maximum(primal, own) : own;
   }
-  const bool is_adapting = p.flag("adapt");
   std::vector<Variable> kept{s.guarded(X, kz, s["kz"])};
-  if (!is_adapting) kept.push_back(s.guarded(X, ku, s["ku"]));
+  if (!adapts(p)) kept.push_back(s.guarded(X, ku, s["ku"]));
   const ops::Pass made = one_pass(X, kept, {kz - s["kz"], ku}, {kz, ku, s["kz"], s["ku"]});
   if (may_leave) {
     for (const Variable& norm : made.norms) s.guard(norm);
   }
-  const Variable dual = ops::sqrt(krylov::ratio(made.norms[0], made.norms[1]));
+  const Residuals found = residuals_of(p, s, results, xx, made.norms[0], made.norms[1]);
   // With another rho the scaled multipliers u change as well.
   Variable growth;
-  if (is_adapting) {
-    const Variable one = ops::full_like(rho, 1.0);
-    const Variable wanted =
-        ops::where(ops::gt(primal, dual * kLargestImbalance), one * 2.0,
-                   ops::where(ops::gt(dual, primal * kLargestImbalance), one * 0.5, one));
-    growth = ops::where(ops::le(s.iteration(), kLastAdaption), wanted, one);
+  if (adapts(p)) {
+    growth = ops::reciprocal(adapt(s, found.primal_of_rule, found.dual_of_rule));
     s.set("rho", rho * growth);
   }
   const auto set_u = [&](const std::string& name, const Space& space, const Variable& u,
@@ -113,16 +141,16 @@ void step_admm(const Problem& p, Scope& s, int) {
     s.set(name, u * space.spread(ops::reciprocal(growth)));
   };
   for (index_t i = 0; i < term_count(p); ++i) {
-    const auto& [z, u, own, off] = results[static_cast<std::size_t>(i)];
-    s.set_as_is(of_term("z", i), z);
-    set_u(of_term("u", i), p.range_of(of_term("K", i)), u, u);
+    const TermResult& term = results[static_cast<std::size_t>(i)];
+    s.set_as_is(of_term("z", i), term.z);
+    set_u(of_term("u", i), p.range_of(of_term("K", i)), term.u, term.u);
   }
   s.set_as_is("kz", made.arrays[0]);
   set_u("ku", X, ku, made.arrays.back());
   s.set("x", x);
-  s.set("outer", ops::minimum(ops::maximum(primal, dual), 1.0));
-  s.number("primal", primal);
-  s.number("dual", dual);
+  s.set("outer", ops::minimum(ops::maximum(found.primal, found.dual), 1.0));
+  s.number("primal", found.primal);
+  s.number("dual", found.dual);
   s.number("rho", rho);
   terms_objective(p, s, x, results);
 }

@@ -9,6 +9,8 @@ namespace {
 
 using namespace proximal;
 
+constexpr double kFirstAdaption = 10;
+
 // States: x; c = A^H b - sum of K_i^H u_i, whose changes the test needs; u_i.
 void declare_condat(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
@@ -21,8 +23,8 @@ void declare_condat(const Problem& p, StateList& state) {
   }
   if (!adapts(p)) return;
   state.add("L", p.numbers(), 1.0);
-  state.add("alpha", p.numbers(), 0.5);
   state.add("size of rhs", p.numbers());
+  declare_adaption(p, state, kFirstAdaption);
 }
 
 void set_up_condat(const Problem& p, Scope& s) {
@@ -34,17 +36,21 @@ void set_up_condat(const Problem& p, Scope& s) {
   set_up_images(p, s);
 }
 
-// Sets the steps of the dual variables by the residuals, and the step of x by its condition.
-void adapt_condat(const Problem& p, Scope& s, const Variable& primal, const Variable& dual) {
-  const Adaption change = adaption(s, primal, dual);
+// Sets the steps of the dual variables by the residuals, and the step of x by its condition. The
+// dual residual is relative to |K| |x'|: K x' itself may vanish at the solution.
+void adapt_condat(const Problem& p, Scope& s, const Variable& primal, const DualResidual& residual,
+                  const Variable& size) {
+  Variable norm;
+  for (index_t i = 0; i < term_count(p); ++i) norm = sum_of(norm, s[of_term("norm", i)]);
+  const Variable dual = relative(ops::sqrt(residual.top), ops::sqrt(norm * size));
+  const Variable factor = adapt(s, relative(ops::sqrt(primal), s["size of rhs"]), dual);
   Variable sum = s["L"] * 0.5;
   for (index_t i = 0; i < term_count(p); ++i) {
-    const Variable sigma = s[of_term("sigma", i)] * change.factor;
+    const Variable sigma = s[of_term("sigma", i)] * factor;
     s.set(of_term("sigma", i), sigma);
     sum = ops::fma(sigma, s[of_term("norm", i)], sum);
   }
   s.set("tau", 0.99 / sum);
-  s.set("alpha", change.alpha);
 }
 
 // <x, A^H b> is <x, c'> + sum of Re <K_i x, u_i'>, where A^H b itself is kept nowhere.
@@ -72,7 +78,7 @@ void step_condat(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable x = s["x"], tau = s["tau"], rhs = s["rhs"];
   const Variable image = applied_normal(p, s, x);
-  const auto [next, ahead, change2] = step_of_x(p, s, image, tau);
+  const auto [next, ahead, change2, size] = step_of_x(p, s, image, tau);
   Variable moved;
   std::vector<Variable> leaves{x, rhs, ahead};  // of the pass that takes the new values over
   if (p.has_prox("h")) leaves.push_back(next);
@@ -106,8 +112,7 @@ void step_condat(const Problem& p, Scope& s, int) {
   s.number("primal", primal);
   if (adapts(p)) {
     s.number("dual", residual.relative);
-    adapt_condat(p, s, relative(ops::sqrt(primal), s["size of rhs"]),
-                 relative(ops::sqrt(residual.top), ops::sqrt(residual.below)));
+    adapt_condat(p, s, primal, residual, size);
   }
   condat_objective(p, s, next);
 }
@@ -115,7 +120,7 @@ void step_condat(const Problem& p, Scope& s, int) {
 Verdict judge_condat(const Problem& p, const Numbers& n) {
   const double change = std::sqrt(n["change"]);
   const double below = std::max(std::sqrt(n["size"]) / n["tau"], std::sqrt(n["rhs"]));
-  Verdict verdict{.objective = recorded_objective(n), .change = change};
+  Verdict verdict{.objective = recorded_objective(n), .change = growth_of(n, change)};
   verdict.numbers[0] = relative(std::sqrt(n["primal"]), below);
   for (index_t i = 0; i < term_count(p) && !n.has("dual"); ++i) {
     const double dual = dual_residual(n, of_term("u", i), of_term("sigma", i),

@@ -10,6 +10,10 @@
 namespace palimpsest::proximal {
 namespace {
 
+// Of the rule of adaption.
+constexpr double kImbalance = 1.5, kDecay = 0.7, kLargestFactor = 10, kLargestTotal = 1e4;
+constexpr double kPause = 1.25;  // between two changes, over the iterations so far
+
 // The parts of v along the first axis; v itself for one part.
 std::vector<Variable> separate_parts(const Variable& v, std::size_t count) {
   if (count == 1) return {v};
@@ -29,8 +33,6 @@ index_t term_count(const Problem& p) { return p.integer("terms", 0); }
 Variable sum_of(const Variable& sum, const Variable& term) {
   return sum.defined() ? sum + term : term;
 }
-
-bool adapts(const Problem& p) { return p.flag("adapt"); }
 
 Variable lent_constant(const Tensor& value) {
   auto node = std::make_shared<VariableNode>();
@@ -184,7 +186,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
     const Variable below = ops::maximum(ops::sqrt(size) / sigma, ops::sqrt(image_size));
     const Variable own = relative(ops::sqrt(made.norms[3]), below);
     residual.top = sum_of(residual.top, made.norms[3]);
-    residual.below = sum_of(residual.below, image_size);
+    residual.size = sum_of(residual.size, size);
     residual.relative = residual.relative.defined() ? ops::maximum(residual.relative, own) : own;
   }
   return whole({made.arrays.begin(), made.arrays.begin() + static_cast<std::ptrdiff_t>(count)});
@@ -216,7 +218,7 @@ PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const 
     const ops::Pass made = one_pass(X, {next + change}, {next, change}, leaves);
     s.guard(made.norms[0]);
     measured(made);
-    return {(made.arrays[0] + x) * 0.5, made.arrays[0], made.norms[1]};
+    return {(made.arrays[0] + x) * 0.5, made.arrays[0], made.norms[1], made.norms[0]};
   }
   const ops::Pass argument = one_pass(X, {next}, {next}, leaves);
   s.guard(argument.norms[0]);
@@ -225,17 +227,47 @@ PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const 
       one_pass(X, {next, 2.0 * next - x}, {next, next - x}, {{argument.arrays[0], x}});
   if (may_leave_range(p.prox("h"))) s.guard(made.norms[0]);
   measured(made);
-  return {made.arrays[0], made.arrays[1], made.norms[1]};
+  return {made.arrays[0], made.arrays[1], made.norms[1], made.norms[0]};
 }
 
-Adaption adaption(Scope& s, const Variable& primal, const Variable& dual) {
-  constexpr double kImbalance = 1.5, kDecay = 0.95;
-  const Variable alpha = s["alpha"], one = ops::full_like(alpha, 1.0), rest = 1.0 - alpha;
-  const Variable is_primal = ops::gt(primal, dual * kImbalance);
-  const Variable is_dual = ops::gt(dual, primal * kImbalance);
-  const Variable factor =
-      ops::where(is_primal, rest, ops::where(is_dual, ops::reciprocal(rest), one));
-  return {factor, ops::where(ops::logical_or(is_primal, is_dual), alpha * kDecay, alpha)};
+// -- adaption ------------------------------------------------------------------------------------
+
+bool adapts(const Problem& p) { return p.flag("adapt"); }
+
+void declare_adaption(const Problem& p, StateList& state, double first) {
+  if (!adapts(p)) return;
+  state.add("turn", p.numbers(), first);
+  state.add("exponent", p.numbers(), 0.5);
+  state.add("side", p.numbers());
+  state.add("total", p.numbers(), 1.0);
+}
+
+Variable adapt(Scope& s, const Variable& primal, const Variable& dual) {
+  const Variable turn = s["turn"], exponent = s["exponent"], side = s["side"], total = s["total"];
+  const Variable one = ops::full_like(total, 1.0);
+  const Variable iteration = one * s.iteration().astype(total.dtype());
+  const Variable are_known = ops::logical_and(ops::gt(primal, 0.0), ops::gt(dual, 0.0));
+  const Variable r = ops::where(are_known, dual / ops::where(are_known, primal, one), one);
+  const Variable is_turn = ops::ge(iteration, turn);
+  const Variable is_off = ops::logical_and(
+      is_turn, ops::logical_or(ops::gt(r, kImbalance), ops::lt(r, 1 / kImbalance)));
+  const Variable own = ops::where(ops::gt(r, 1.0), one, -one);
+  const Variable has_tipped = ops::logical_and(is_off, ops::lt(own * side, 0.0));
+  const Variable next = ops::where(has_tipped, exponent * kDecay, exponent);
+  const Variable wanted =
+      ops::where(is_off, ops::clip(ops::pow(r, next), 1 / kLargestFactor, kLargestFactor), one);
+  const Variable reached = ops::clip(total * wanted, 1 / kLargestTotal, kLargestTotal);
+  const Variable factor = ops::where(is_off, reached / total, one);
+  s.set("turn", ops::where(is_turn, iteration * kPause, turn));
+  s.set("exponent", next);
+  s.set("side", ops::where(is_off, own, side));
+  s.set("total", ops::where(is_off, reached, total));
+  s.number("adapted", ops::ne(factor, 1.0).astype(total.dtype()));
+  return factor;
+}
+
+double growth_of(const Numbers& n, double change) {
+  return n.has("adapted") && n["adapted"] != 0 ? std::numeric_limits<double>::quiet_NaN() : change;
 }
 
 }  // namespace palimpsest::proximal

@@ -12,11 +12,32 @@
 
 namespace palimpsest::proximal {
 
+// One rule of adaption, for the steps of condat_vu and pdhg and the penalty of admm.
+//
+// Math       with r = dual / primal residual, each relative to a size that does not shrink with
+//            the solution's K x: the dual steps are multiplied by r^e, limited to 1/10 .. 10 at a
+//            time and 1e-4 .. 1e4 in all, where r is beyond 1.5. e is 1/2 at first, and 0.7 times
+//            its old value whenever the balance tips to the other side.
+// Order      iterations `first`, 1.25 times that, and so on: residuals of the transient behind a
+//            change die out before the next one, and ever longer runs with fixed steps converge.
+//            Changes in each iteration follow the transients, and stop wherever these have led
+// Source     Goldstein, Li and Yuan 2015, Adaptive primal-dual splitting methods; Wohlberg 2017,
+//            ADMM penalty parameter selection by residual balancing, arXiv:1704.06209
+
+/// True if the steps follow the residuals.
+bool adapts(const Problem& p);
+/// The states of the rule; none where the steps do not adapt. The first change is in iteration
+/// `first` or later.
+void declare_adaption(const Problem& p, StateList& state, double first);
+/// The factor of the dual steps, in an iteration that knows these residuals; sets the states, and
+/// the number "adapted", which is not 0 where the factor is not 1.
+Variable adapt(Scope& s, const Variable& primal, const Variable& dual);
+/// |x' - x| as a sign of divergence: steps that were just changed are none.
+double growth_of(const Numbers& n, double change);
+
 /// `K0`.
 std::string of_term(const char* base, index_t i);
 index_t term_count(const Problem& p);
-/// True if the steps follow the residuals.
-bool adapts(const Problem& p);
 /// sum + term; the term if sum is undefined.
 Variable sum_of(const Variable& sum, const Variable& term);
 /// A constant in the memory where the caller has it, a mapped file for example, which does not
@@ -60,10 +81,10 @@ class Dual {
 void declare_duals(const Problem& p, StateList& state);
 void set_up_images(const Problem& p, Scope& s);
 
-/// Squares of the quantities that adapting compares: |(u - u') / sigma - K (x - x')| of all dual
-/// variables, and the size of the K x'; and the largest relative residual.
+/// Where steps adapt: the squares of |(u - u') / sigma - K (x - x')| and of |u'|, of all dual
+/// variables; and the largest relative residual.
 struct DualResidual {
-  Variable top, below, relative;
+  Variable top, size, relative;
 };
 
 /// u' = prox_{sigma g*}(u + sigma distance), where image is K (2 x' - x) and distance the same less
@@ -76,7 +97,7 @@ Variable dual_step(const Problem& p, Scope& s, const Dual& u, const Variable& im
 /// of the leaves, without another operator. Without h only 2 x' - x is an array; x' is half the sum
 /// of it and x, computed again by each reader.
 struct PrimalStep {
-  Variable next, ahead, change;  // change: |x' - x|^2
+  Variable next, ahead, change, size;  // change: |x' - x|^2; size: |x'|^2
 };
 PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const Variable& tau,
                        std::vector<Variable> leaves);
@@ -84,15 +105,6 @@ PrimalStep primal_step(const Problem& p, Scope& s, const Variable& slope, const 
 /// |(u - u') / sigma| + |K| |x - x'| over max(|u'| / sigma, |K x'|).
 double dual_residual(const Numbers& n, const std::string& name, const std::string& sigma,
                      double norm_K, double change);
-
-/// The variable with a residual above 1.5 times the other's gets the longer step: by 1 / (1 -
-/// alpha), where alpha is 1/2 at first and 0.95 times its old value after each change, so that the
-/// steps converge. The residuals are relative to sizes that do not depend on the steps.
-struct Adaption {
-  Variable factor;  // of the dual steps
-  Variable alpha;
-};
-Adaption adaption(Scope& s, const Variable& primal, const Variable& dual);
 
 /// Arrays that one pass over the leaves makes, and squared norms of others, summed in the same pass
 /// without a batch.

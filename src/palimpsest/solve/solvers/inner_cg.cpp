@@ -7,6 +7,10 @@
 namespace palimpsest::proximal {
 namespace {
 
+// Iterations until the tolerance is half of what the outer residual asks for. A tolerance that
+// only follows the residual keeps it up: errors of x that are as large as the next residual.
+constexpr double kHalfway = 20;
+
 // N v + rho sum of K_i^H K_i v.
 Variable hessian(const Problem& p, const Variable& rho, const Variable& v) {
   Variable terms;
@@ -23,7 +27,8 @@ Variable solve_by_cg(const Problem& p, Scope& s, const Variable& rho, const Vari
   const Space& X = p.x();
   const Variable x = s["x"];
   const Variable r = right - hessian(p, rho, x), rr = X.norm2(r);
-  const Variable size = s["outer"] * p.real("inner_tolerance", 0.1);
+  const Variable shrink = 1.0 + s.iteration().astype(rr.dtype()) * (1 / kHalfway);
+  const Variable size = s["outer"] * p.real("inner_tolerance", 0.1) / shrink;
   ops::LoopOptions options;
   options.states = {x, r, r, rr};
   // The residual at least halves: without a step x would stand still, and the test with it.

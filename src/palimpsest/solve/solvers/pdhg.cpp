@@ -9,9 +9,11 @@ namespace {
 
 using namespace proximal;
 
+constexpr double kFirstAdaption = 10;
+
 // Adaptive steps add states: "Ax" and the K_i x; "before" = (x_before - x) / tau - (slope before);
-// "dual", the dual residual of the iteration before. The primal residual of that iteration follows
-// from "before" once the new slope is known.
+// "dual", the dual residual of the iteration before, relative to |(A, K)| |x|; "duals", |(y, u)|^2
+// of it. The primal residual of that iteration follows from "before" once the new slope is known.
 void declare_pdhg(const Problem& p, StateList& state) {
   state.add("x", p.x(), Init::x0_or_zero());
   state.add("y", p.b());
@@ -23,7 +25,8 @@ void declare_pdhg(const Problem& p, StateList& state) {
   state.add("Ax", p.b());
   state.add("before", p.x());
   state.add("dual", p.numbers());
-  state.add("alpha", p.numbers(), 0.5);
+  state.add("duals", p.numbers());
+  declare_adaption(p, state, kFirstAdaption);
 }
 
 void set_up_pdhg(const Problem& p, Scope& s) {
@@ -40,31 +43,29 @@ void set_up_pdhg(const Problem& p, Scope& s) {
 
 // The step sizes of this iteration, by the residuals of the one before.
 struct Steps {
-  Variable tau, sigma, alpha;
+  Variable tau, sigma;
 };
-Steps steps_of_pdhg(const Problem& p, Scope& s, const Variable& slope, const Variable& size) {
+Steps steps_of_pdhg(const Problem& p, Scope& s, const Variable& slope) {
   const Variable tau = s["tau"], sigma = s["sigma"];
-  if (!adapts(p)) return {tau, sigma, {}};
+  if (!adapts(p)) return {tau, sigma};
   const Variable top = p.x().norm2(s["before"] + slope);
-  const Variable primal = relative(ops::sqrt(top), ops::sqrt(size));
-  const Adaption change = adaption(s, primal, s["dual"]);
-  return {tau / change.factor, sigma * change.factor, change.alpha};
+  const Variable primal = relative(ops::sqrt(top), ops::sqrt(s["norm"] * s["duals"]));
+  const Variable factor = adapt(s, primal, s["dual"]);
+  return {tau / factor, sigma * factor};
 }
 
 void step_pdhg(const Problem& p, Scope& s, int) {
   const Space& X = p.x();
   const Variable x = s["x"];
-  Variable slope = s.adjoint("A", s["y"]), size = X.norm2(slope);  // of its summands
+  Variable slope = s.adjoint("A", s["y"]);
   for (index_t i = 0; i < term_count(p); ++i) {
-    const Variable back = s.adjoint(of_term("K", i), Dual(p, i).old(s));
-    slope = slope + back;
-    size = size + X.norm2(back);
+    slope = slope + s.adjoint(of_term("K", i), Dual(p, i).old(s));
   }
-  const Steps steps = steps_of_pdhg(p, s, slope, size);
+  const Steps steps = steps_of_pdhg(p, s, slope);
   const Variable tau = steps.tau;
   Variable sigma = steps.sigma;
   DualResidual residual;
-  auto [next, ahead, change2] = primal_step(p, s, slope, tau, {slope});
+  auto [next, ahead, change2, size] = primal_step(p, s, slope, tau, {slope});
   const double modulus = p.real("strong", 0);
   if (modulus > 0) {  // for a strongly convex h: the steps of x go to 0
     const Variable theta = ops::reciprocal(ops::sqrt(1.0 + tau * (2 * modulus)));
@@ -86,8 +87,8 @@ void step_pdhg(const Problem& p, Scope& s, int) {
   if (adapts(p)) {
     s.set("tau", tau);
     s.set("sigma", sigma);
-    s.set("alpha", steps.alpha);
-    s.set("dual", relative(ops::sqrt(residual.top), ops::sqrt(residual.below)));
+    s.set("dual", relative(ops::sqrt(residual.top), ops::sqrt(s["norm"] * size)));
+    s.set("duals", residual.size);
     s.set("before", (x - next) * X.spread(ops::reciprocal(tau)) - slope);
   }
   s.number("sigma", sigma);
@@ -116,7 +117,7 @@ Verdict judge_pdhg(const Problem& p, const Numbers& n) {
   const double primal = relative(top, below);
   return {.residual = std::max(primal, dual),
           .objective = recorded_objective(n),
-          .change = change,
+          .change = growth_of(n, change),
           .numbers = {primal, dual}};
 }
 
