@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <ostream>
 #include <set>
@@ -355,6 +356,15 @@ TEST(ProxCompositions, ByHand) {
 }
 
 // 5 entries have approximations of 3, then 2 entries in 2 levels; level 1 is the coarser.
+// In double precision, that of the approximation, too.
+TEST(L1Wavelets, WeightsAreNotRounded) {
+  const Prox g = L1Wavelet(
+      1.0, "N", {.family = "haar", .levels = 1, .level_weights = {0.1, 0.1}, .dims = Dims("N")});
+  const double expected = 0.1 * 4 * std::sqrt(2.0);
+  EXPECT_NEAR(g.value(Tensor::ones({8})), expected, 1e-15);
+  EXPECT_NEAR(g.value(Tensor::from<double>({1, -1, 1, -1, 1, -1, 1, -1})), expected, 1e-15);
+}
+
 TEST(L1Wavelets, WeightsAreThoseOfLevels) {
   const NamedLinop W = Wavelet("N", "N", {.family = "haar", .levels = 2});
   const Tensor v = Tensor::from<double>({3, -1, 4, 1, -5});

@@ -77,7 +77,7 @@ Variable weights_of(const Prox& g, const Variable& v) {
     const Variable own = levels_along(v.type().shape[at], levels, at, v.rank());
     level = level.defined() ? ops::maximum(level, own) : own;
   }
-  Variable weight = ops::full_like(level, weights[0]).astype(real);
+  Variable weight = ops::full_like(level.astype(real), weights[0]);
   for (std::size_t k = 1; k < weights.size(); ++k) {
     const Variable is_of_level = ops::eq(level, static_cast<double>(k));
     weight = ops::where(is_of_level, ops::full_like(weight, weights[k]), weight);
