@@ -315,6 +315,11 @@ std::vector<LinopSample> linop_samples() {
         return Dense(random({1, 4, 3}, t), "AMN,AN->AM", {.broadcast = "A"});
       },
       {.sizes = {{"A", 2}}});
+  // Weights of which several elements are one: stretched, and windows that overlap.
+  add("DenseOfStretchedWeight", [](DType t) {
+    return Dense(random({3}, t).expand({2, 5, 3}), "BMN,BN->BM");
+  });
+  add("DenseOfWindows", [](DType t) { return Dense(random({7}, t).unfold(0, 3, 1), "MN,N->M"); });
   add("DenseTall", [](DType t) { return Dense(random({2, 5}, t), "MN,N->M"); });
   for (const bool centered : {false, true}) {
     for (const FftNorm norm : {FftNorm::ortho, FftNorm::backward, FftNorm::forward}) {

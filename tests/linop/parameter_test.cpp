@@ -6,6 +6,7 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/graph/inputs.hpp"
 #include "palimpsest/linop/copies/copying.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/transforms/convolution.hpp"
@@ -181,6 +182,71 @@ TEST(Parameter, OneStretchedTensorOccupiesWhatItHas) {
   EXPECT_TRUE(equal(A.deepcopy()(x), A(x)));
   EXPECT_TRUE(equal(A.split({{"N", slice(10, 20)}})(x(all, slice(10, 20)).clone()),
                     A(x)(all, slice(10, 20))));
+}
+
+// Every way to write, for a stretched tensor and for windows that overlap.
+TEST(Parameter, WritingGivesEachElementMemoryOfItsOwn) {
+  for (const Tensor& w :
+       {random({3}).expand({4, 3}), random({6}).unfold(0, 3, 1), random({1}).expand({4, 3})}) {
+    const Tensor before = w.clone(), after = random({4, 3}, DType::complex128, 9);
+    const Tensor x = random({3}, DType::complex128, 7);
+    const auto result = [&](const Tensor& weight) { return Dense(weight, "MN,N->M")(x); };
+    const NamedLinop A = Dense(w, "MN,N->M"), H = A.H(), tile = A.split({{"M", slice(1, 3)}});
+    for (const NamedLinop& copy : {A.deepcopy(), A.deepcopy(Copy::eager), from_bytes(to_bytes(A)),
+                                   A.to(DType::complex64).to(DType::complex128)}) {
+      const Tensor y = copy(x);
+      Parameter p = copy.param("weight");
+      p.set_value(after);
+      EXPECT_TRUE(equal(copy(x), result(after)));
+      EXPECT_TRUE(allclose(y, A(x), 1e-5, 1e-5));
+    }
+    Parameter part = tile.param("weight");
+    part.modify([](Tensor& t) { t.fill(2.0); });
+    Tensor expected = before.clone();
+    expected.narrow(0, 1, 2).fill(2.0);
+    EXPECT_TRUE(equal(A.param("weight").value(), expected));
+    EXPECT_TRUE(equal(A(x), result(expected)));
+    EXPECT_TRUE(equal(tile(x), A(x).narrow(0, 1, 2)));
+    EXPECT_TRUE(equal(H.H()(x), A(x)));
+    Parameter p = A.param("weight");
+    p.set_value(after);
+    EXPECT_TRUE(equal(A(x), result(after)));
+    p.set_value(w);
+    EXPECT_TRUE(equal(A(x), result(before)));
+    EXPECT_TRUE(equal(w, before)) << "the caller's tensor";
+  }
+}
+
+TEST(Parameter, FunctionsUpdateStretchedValues) {
+  const NamedLinop A = Diagonal(Tensor::scalar(2.0).expand({3}), "N");
+  const SharedVariable w = A.param("weight").variable();
+  const Variable x = tensor(DType::float64, {3}, "x");
+  const Function step = function({x}, Out(A(x)), {.updates = {{w, w.var() + x}}});
+  const Tensor v = Tensor::from<double>({1, 2, 3});
+  EXPECT_EQ(step(v)[0].to_vector<double>(), std::vector<double>({2, 4, 6}));
+  EXPECT_EQ(step(v)[0].to_vector<double>(), std::vector<double>({3, 8, 15}));
+  EXPECT_EQ(w.get_value().to_vector<double>(), std::vector<double>({4, 6, 8}));
+  // A variable of a function has its own elements from the start.
+  SharedVariable s = shared(Tensor::scalar(2.0).expand({3}));
+  s.modify([](Tensor& t) { t.set<double>({1}, 5.0); });
+  EXPECT_EQ(s.get_value().to_vector<double>(), std::vector<double>({2, 5, 2}));
+}
+
+// Tensors that are given together stay one memory. A view of it takes what one memory can hold.
+TEST(Parameter, SharedElementsTakeOneValue) {
+  const Tensor row = Tensor::from<double>({1, 2, 3});
+  const std::vector<Parameter> p = parameters({row, row.expand({2, 3})});
+  Parameter stretched = p[1];
+  stretched.set_value(Tensor::from<double>({4, 5, 6, 4, 5, 6}, Extents{2, 3}));
+  EXPECT_EQ(p[0].value().to_vector<double>(), std::vector<double>({4, 5, 6}));
+  expect_error<ValueError>(
+      [&] {
+        stretched.set_value(Tensor::arange(6).to(DType::float64).view({2, 3}));
+      },
+      "share memory");
+  EXPECT_EQ(p[0].value().to_vector<double>(), std::vector<double>({4, 5, 6}));
+  stretched.modify([](Tensor& t) { t.fill(7.0); });
+  EXPECT_EQ(p[0].value().to_vector<double>(), std::vector<double>({7, 7, 7}));
 }
 
 TEST(Parameter, TilesWithoutElementsAreCopiedMovedAndSaved) {

@@ -19,6 +19,7 @@
 #include "palimpsest/compile/graph_file.hpp"
 #include "palimpsest/ops/registry.hpp"
 #include "palimpsest/run/function_state.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 #include "palimpsest/tensor/checked_json.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
@@ -158,6 +159,7 @@ std::optional<bool> choice_of(const CheckedJson& json) {
 
 std::shared_ptr<Container> cell_of(const CheckedJson& json, const Archive& archive) {
   const Tensor& value = archive.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
+  const KeepStretchedValues keep;
   try {
     return std::make_shared<Container>(
         type_of(json.at("type")), value,
@@ -445,6 +447,7 @@ std::vector<Function> deepcopy(std::span<const Function> functions) {
   for (const auto& cell : held.cells()) add(map, cell->held_value());
   map.lazy_copy();
   Cells copies;
+  const KeepStretchedValues keep;
   for (const auto& cell : held.cells()) {
     copies.push_back(std::make_shared<Container>(
         cell->type(), palimpsest::map(map, cell->held_value()),

@@ -10,6 +10,7 @@
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/kept_inputs.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 
 namespace palimpsest {
 namespace {
@@ -106,6 +107,7 @@ void Call::bind_containers() {
   hold_containers();
   SmallVector<char, 32> stays(is_held_.size());
   for (std::size_t c = 0; c < impl_.containers.size(); ++c) {
+    if (program_.is_updated[c] && !is_planning_) separate_elements(*impl_.containers[c]);
     stays[c] = is_planning_ || program_.is_updated[c] ||
                (program_.borrows_any && program_.containers[c].is_lent);
   }

@@ -8,6 +8,7 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/memory/claimed_ranges.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 
 namespace palimpsest {
 namespace {
@@ -35,6 +36,8 @@ void give_up(Storage& storage) noexcept {
   storage.give_up_claim();
   if (!storage.is_claimed()) release_range(storage);
 }
+
+thread_local int n_keeping_stretched = 0;
 
 bool is_older(const std::shared_ptr<Container>& a, const std::shared_ptr<Container>& b) {
   return a->id() < b->id();
@@ -118,13 +121,15 @@ static void check_extents(const TensorType& type, const Value& value, const std:
 
 // The tensor to store for a value, claimed. A lent value keeps the caller's Storage, unless that or
 // its memory belongs to another container or to the frame of a function; any other is a lazy clone.
-// A value whose elements overlap one another cannot be updated in place, so it is made dense.
+// A value whose elements overlap one another cannot be updated in place, so it is made dense, or, a
+// first value on request, when it is updated.
 Tensor Container::admitted(const Value& value, bool borrow) {
   check_extents(type_, value, who());
   Tensor tensor = filter(type_, value, {strict_, allow_downcast_}, who());
   const Storage present = value_.defined() ? value_.storage() : Storage();
   const bool is_present = shares_storage(tensor, value_);
-  if (has_internal_overlap(tensor)) {
+  const bool stays = !value_.defined() && n_keeping_stretched > 0;
+  if (!stays && has_internal_overlap(tensor)) {
     tensor = tensor.clone();
   } else if (!(borrow && is_present)) {
     if (borrow && claim_memory(tensor.storage(), present)) return tensor;
@@ -160,6 +165,7 @@ void Container::zero(SetOptions options) {
   Tensor dropped;  // after the lock
   const ContainerHold hold(*this, HoldMode::replacing, "zero");
   if (options.borrow) {
+    separate_elements(*this);
     value_.fill(0);
     renew_range(value_.storage());
     lock_.heal();
@@ -175,6 +181,7 @@ void Container::zero(SetOptions options) {
 void Container::modify(const std::function<void(Tensor&)>& change) {
   Tensor dropped;  // after the lock
   const ContainerHold hold(*this, HoldMode::exclusive, "modify");
+  separate_elements(*this);
   dropped = value_;
   Tensor value = value_;
   count_version();
@@ -210,6 +217,17 @@ Tensor Container::exchange(Value value) {
 void Container::commit(Tensor&& value) noexcept {
   store(std::move(value));
   count_version();
+}
+
+KeepStretchedValues::KeepStretchedValues() { ++n_keeping_stretched; }
+KeepStretchedValues::~KeepStretchedValues() { --n_keeping_stretched; }
+
+void separate_elements(Container& container) {
+  const Tensor& value = container.held_value();
+  if (value.is_contiguous() || !has_internal_overlap(value)) return;
+  Tensor separate = value.clone();
+  separate.storage().claim();
+  container.commit(std::move(separate));
 }
 
 void Container::set_default_update(const Variable& expression) {

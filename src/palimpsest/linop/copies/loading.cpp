@@ -7,6 +7,7 @@
 #include "palimpsest/linop/copies/manifest.hpp"
 #include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 
 namespace palimpsest {
 namespace {
@@ -49,6 +50,7 @@ class OperatorReader {
         const auto& container = given_[json.at("given").index(given_.size())];
         return Parameter(SharedVariable(container->type(), container)).as_trainable(is_trainable);
       }
+      const KeepStretchedValues keep;
       const Tensor& value =
           archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
       return Parameter(shared(value, {.name = json.has("name") ? json.at("name").text() : "",

@@ -8,6 +8,7 @@
 #include "palimpsest/linop/copies/tree_map.hpp"
 #include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 #include "palimpsest/tensor/layout.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
@@ -161,6 +162,7 @@ class Conversion {
       const Tensor value = converted(cell.tensors[0]);
       TensorType type = old.type();
       type.dtype = value.dtype();
+      const KeepStretchedValues keep;
       cell.made = SharedVariable(type, value,
                                  {.name = old.name(),
                                   .borrow = true,

@@ -8,6 +8,7 @@
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 #include "palimpsest/ops/shape/strided_op.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
 namespace palimpsest {
@@ -291,6 +292,7 @@ void TreeMap::make(Cell& cell, const MemoryMap& map) {
     TensorType type = cell.container->type();
     type.device = value.device();
     if (!cell.stays) {
+      const KeepStretchedValues keep;
       cell.made = SharedVariable(type, value,
                                  {.name = cell.container->name(),
                                   .borrow = true,

@@ -15,6 +15,7 @@
 #include "palimpsest/linop/core/parameter_parts.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/shape/strided.hpp"
+#include "palimpsest/run/stretched_values.hpp"
 #include "palimpsest/tensor/layout.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
 
@@ -63,6 +64,15 @@ Tensor not_yet_computed(const Variable& expression) {
 }
 
 thread_local int n_deferred = 0;
+
+// Copies into a tensor whose elements may be one: row after row, the last one stays.
+void copy_one_by_one(const Tensor& from, Tensor to) {
+  if (!has_internal_overlap(to)) {
+    to.copy_from(from);
+    return;
+  }
+  for (index_t i = 0; i < to.shape(0); ++i) copy_one_by_one(from.select(0, i), to.select(0, i));
+}
 
 // A derivation whose memory is known before it runs.
 struct PlannedDerivation : Derivation {
@@ -122,11 +132,24 @@ struct Parameter::View {
     if (auto part = elements_of(whole, layout)) return *part;
     return *elements_of(whole.contiguous().clone(), layout);
   }
-  // Runs `change` on the elements, in place.
+  // Runs `change` on the elements, in place. ValueError, and no change, if elements that share
+  // memory get different values.
   void change(Tensor& whole, const std::function<void(Tensor&)>& f) const {
     if (!elements_of(whole, layout)) whole = whole.clone();
     Tensor part = *elements_of(whole, layout);
-    f(part);
+    if (!has_internal_overlap(part)) return f(part);
+    Tensor values = part.clone();
+    f(values);
+    Tensor changed = whole.clone();
+    Tensor target = *elements_of(changed, layout);
+    copy_one_by_one(values, target);
+    if (!equal(target, values)) {
+      throw ValueError(
+          "[Parameter] elements share memory, as the tensors did that it was made of: got "
+          "different values for them, expected equal ones. Try clone() before the parameter is "
+          "made");
+    }
+    whole = changed;
   }
 };
 
@@ -213,14 +236,10 @@ struct Parameter::Derivation final : PlannedDerivation {
   }
 };
 
-// Elements that share bytes stay together: a variable has one of each, and the parameter shows
-// them.
+// A stretched value takes the memory that it has until it is written.
 Parameter::Parameter(const Tensor& value) {
-  if (value.defined() && has_internal_overlap(value)) {
-    *this = parameters({value}).front();
-  } else {
-    variable_ = fixed(value, false);
-  }
+  const KeepStretchedValues keep;
+  variable_ = fixed(value, false);
 }
 
 Parameter::Parameter(SharedVariable variable) : variable_(std::move(variable)) {
@@ -460,7 +479,7 @@ std::vector<Parameter> parameters(const std::vector<Tensor>& values) {
   map.lazy_copy();
   std::vector<Parameter> result(values.size());
   for (const auto& [id, members] : groups) {
-    if (members.size() == 1 && !has_internal_overlap(values[members[0]])) {
+    if (members.size() == 1) {
       result[members[0]] = Parameter(values[members[0]]);
       continue;
     }
