@@ -284,6 +284,7 @@ class Model {
   NamedLinop adjoint, normal, forward;
   double norm2 = 1;  // a bound of the largest eigenvalue of the normal operator
 
+  const ImageItem& item() const { return item_; }
   bool has_trajectory() const { return item_.has_trajectory(); }
   bool has_basis() const { return item_.basis.has_value(); }
   // The bytes of the values that are set for each item.
@@ -566,9 +567,6 @@ struct ImageSolver::Impl {
     adjoint = planned_adjoint(model.adjoint, item);
     if (model.method == ReconstructMethod::adjoint) return;
     plan_solve(item, options, budgets.solve);
-    if (!budgets.more_beside_adjoint || adjoint_budget != kNoLimit) return;
-    if (adjoint.peak_bytes + *budgets.more_beside_adjoint <= solve_bytes()) return;
-    if (can_take_single_coils(item)) take_single_coils(item);
   }
 
   BudgetSplit planned_adjoint(const NamedLinop& op, const ImageItem& item) const {
@@ -585,15 +583,16 @@ struct ImageSolver::Impl {
   // Of a grid: along trajectories all coils are gridded together. Of up to kLeafRows coils, since
   // then the sum of single ones has the order, and the bits, of the sum of all. Of one rank: those
   // that ranks share cannot be cut further.
-  bool can_take_single_coils(const ImageItem& item) const {
+  bool can_take_single_coils() const {
+    const ImageItem& item = model.item();
     if (item.team.size() > 1 && item.team.size("coil") > 1) return false;
     if (item.has_trajectory() || !model.adjoint.dims().contains("C")) return false;
     const index_t coils = model.adjoint.size("C").value_or(kNoLimit);
     return coils > 1 && coils <= kLeafRows;
   }
-  void take_single_coils(const ImageItem& item) {
+  void take_single_coils() {
     BudgetSplit singles =
-        planned_adjoint(create_batched_linop(model.adjoint, BatchSpec{{{"C", 1}}}), item);
+        planned_adjoint(create_batched_linop(model.adjoint, BatchSpec{{{"C", 1}}}), model.item());
     if (singles.peak_bytes >= adjoint.peak_bytes) return;
     singles.sizes = {{"C", 1}};
     singles.tiles = *model.adjoint.size("C");
@@ -654,6 +653,12 @@ ImageSolver::ImageSolver(const ImageItem& item, const ImageSolverOptions& option
                          const Budgets& budgets)
     : impl_(std::make_unique<Impl>(item, options, budgets)) {}
 ImageSolver::~ImageSolver() = default;
+
+void ImageSolver::lower_adjoint_peak(index_t more_beside_adjoint) {
+  if (!is_iterative() || impl_->adjoint_budget != kNoLimit) return;
+  if (adjoint_bytes() + more_beside_adjoint <= solve_bytes()) return;
+  if (impl_->can_take_single_coils()) impl_->take_single_coils();
+}
 
 ReconstructMethod ImageSolver::method() const { return impl_->model.method; }
 index_t ImageSolver::adjoint_bytes() const { return impl_->adjoint.peak_bytes; }

@@ -96,12 +96,14 @@ class ImageSolver {
   /// far as one step reads them; y does not count unless it is in one.
   struct Budgets {
     index_t adjoint, solve;
-    /// Bytes held beside the adjoint less those beside the solver. If they are known, and there is
-    /// no limit, an adjoint with a larger peak than the solver's takes one coil after the other.
-    std::optional<index_t> more_beside_adjoint = {};
   };
   ImageSolver(const ImageItem& item, const ImageSolverOptions& options, const Budgets& budgets);
   ~ImageSolver();
+
+  /// Lets the adjoint of a solver without a limit take one coil after the other where its peak is
+  /// larger than that of the iteration. `more_beside_adjoint`: bytes held beside the adjoint less
+  /// those held beside the iteration.
+  void lower_adjoint_peak(index_t more_beside_adjoint);
 
   ReconstructMethod method() const;
   bool is_iterative() const { return method() != ReconstructMethod::adjoint; }

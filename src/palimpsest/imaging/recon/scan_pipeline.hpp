@@ -124,6 +124,7 @@ struct ScanReconstruction::Impl {
   // -- planning ----------------------------------------------------------------------------------
   void rehearse_calibration();
   const Rehearsal& rehearsal(bool in_memory);
+  bool maps_lie_in_files(bool in_memory) const;
   std::optional<Tensor> density_of(index_t group) const;
   ImageItem item_of(bool in_memory, index_t group = 0) const;
   /// True if frames are solved one by one along trajectories that differ.
@@ -134,7 +135,7 @@ struct ScanReconstruction::Impl {
   index_t plan_mean(Draft& draft, index_t beside) const;
   void plan_kspace(Draft& draft) const;
   void plan_maps(Draft& draft) const;
-  void plan_solve(Draft& draft) const;
+  void plan_solve(Draft& draft);
   void plan_partial(Draft& draft) const;
   Draft draft(bool in_memory);
   index_t smallest_of(const Draft& draft) const;
@@ -187,12 +188,14 @@ struct ScanReconstruction::Impl {
   std::optional<PartialLines> partial;
   index_t rehearsed_bytes = 0;  // of calibration data along a trajectory, of one coil
   std::array<std::optional<Rehearsal>, 2> rehearsals;  // with kernels in files, and in memory
+  // The solver of the latest rehearsal, without a limit, and the place of its arrays.
+  std::unique_ptr<ImageSolver> rehearsed_solver;
+  bool rehearsed_in_memory = true;
   ScanReconstructionPlan plan;
   std::string operator_text;
   index_t writing_bytes = 0;  // of others than the allocator
   std::unique_ptr<ImageSolver> solver;
   ImageSolver::Budgets budgets = {0, 0};
-  bool maps_in_file = false;
   index_t solver_group = 0;
   bool solver_is_for_scale = false;
   // While running.

@@ -94,7 +94,7 @@ void ScanReconstruction::Impl::rehearse_calibration() {
 }
 
 // Constants of programs, locations and kernels are made with the solver: their bytes are known only
-// after that.
+// after that. plan_solve() takes the solver, if it fits.
 const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(bool in_memory) {
   const bool in_files = item_of(in_memory).kernels_in_file;
   std::optional<Rehearsal>& made = rehearsals[in_files ? 0 : 1];
@@ -104,13 +104,16 @@ const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(b
   if (!scan.layout().has_trajectory() && !basis && are_quadratic(options.regularizers)) {
     return *made;
   }
+  rehearsed_in_memory = !in_files;
+  rehearsed_solver.reset();
   const MemoryScope scope;
-  const ImageSolver trial(item_of(!in_files), solver_options(), {kNoLimit, kNoLimit});
+  rehearsed_solver = std::make_unique<ImageSolver>(item_of(rehearsed_in_memory), solver_options(),
+                                                   ImageSolver::Budgets{kNoLimit, kNoLimit});
   made->operator_bytes = static_cast<index_t>(scope.live_bytes());
   made->making_bytes = static_cast<index_t>(scope.peak_bytes());
   made->constructing_bytes = ledger.peak_bytes();
-  made->kernel_bytes = trial.kernel_bytes();
-  made->fixed = trial.fixed_bytes();
+  made->kernel_bytes = rehearsed_solver->kernel_bytes();
+  made->fixed = rehearsed_solver->fixed_bytes();
   return *made;
 }
 
@@ -123,6 +126,12 @@ bool ScanReconstruction::Impl::has_plane_maps() const {
 bool ScanReconstruction::Impl::copies_maps(bool in_memory) const {
   if (!maps_file.is_dense() || scan.mixer()) return true;
   return in_memory && !has_plane_maps() && palimpsest::is_mapped(maps_file.array);
+}
+
+// True if the maps that a solve reads lie in a file.
+bool ScanReconstruction::Impl::maps_lie_in_files(bool in_memory) const {
+  if (in_memory) return false;
+  return !has_maps() || has_plane_maps() || copies_maps(in_memory) || maps_file.held_bytes() == 0;
 }
 
 // True if k-space is turned into planes, or its readouts are cut.
@@ -235,6 +244,7 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
   item.has_phase = phase.has_value();
   item.density = density_of(group);
   if (!basis) item.mask_extents = layout.mask_extents;
+  item.maps_in_file = maps_lie_in_files(in_memory);
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
   if (!layout.has_trajectory()) return item;
@@ -400,7 +410,6 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
   const index_t others = item - item / layout.n_coils() * own_coils().size();
   const index_t kept =
       options.keeps_maps && !has_maps() ? item * layout.n_items() * layout.n_slices() : 0;
-  draft.item.maps_in_file = !in_memory;
   if (!has_maps()) {
     const bool keeps_all = layout.n_items() * layout.n_slices() > 1 || maps_first();
     draft.held += keeps_all ? if_in_memory(kept) : 0;
@@ -423,7 +432,6 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
     given = if_in_memory(whole);
   }
   draft.kept_maps = options.keeps_maps ? given : 0;
-  draft.item.maps_in_file = !in_memory && (is_planes || given == 0);
   if (is_planes) {
     const index_t n = in_memory ? std::min(layout.n_items(), kMapsAtATime) : layout.n_items();
     draft.plan.maps_at_a_time = n;
@@ -434,7 +442,7 @@ void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
   if (!draft.item.maps_in_file) draft.held += others;
 }
 
-void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
+void ScanReconstruction::Impl::plan_solve(Draft& draft) {
   const index_t limit = draft.plan.budget.value_or(kNoLimit);
   const auto left_beside = [&](index_t held) {
     return limit == kNoLimit ? kNoLimit : std::max<index_t>(limit - held, 0);
@@ -448,23 +456,31 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) const {
     draft.add("operators",
               draft.held + of_maps - draft.rehearsed.operator_bytes + draft.rehearsed.making_bytes);
   }
+  const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
+  const index_t of_adjoint = draft.held + magnitude_bytes() - fixed.adjoint;
+  const index_t of_solve = beside_solve - fixed.solve;
+  const auto peak_of = [&](const ImageSolver& made) {
+    return std::max(made.uses_adjoint() ? of_adjoint + made.adjoint_bytes() : 0,
+                    made.is_iterative() ? of_solve + made.solve_bytes() : 0);
+  };
+  draft.budgets = {kNoLimit, kNoLimit};
+  if (rehearsed_in_memory == draft.plan.in_memory) draft.solver = std::move(rehearsed_solver);
+  rehearsed_solver.reset();
+  if (draft.solver && peak_of(*draft.solver) > limit) draft.solver.reset();
   try {
-    const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
-    const index_t beside_adjoint = draft.held + magnitude_bytes();
-    draft.budgets = {left_beside(beside_adjoint - fixed.adjoint),
-                     left_beside(beside_solve - fixed.solve),
-                     beside_adjoint - fixed.adjoint - (beside_solve - fixed.solve)};
-    draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
-    draft.plan.method = draft.solver->method();
-    if (draft.solver->uses_adjoint()) {
-      draft.add("adjoint", beside_adjoint + draft.solver->adjoint_bytes() - fixed.adjoint);
-    }
-    if (draft.solver->is_iterative()) {
-      draft.add("solve", beside_solve + draft.solver->solve_bytes() - fixed.solve);
+    if (!draft.solver) {
+      draft.budgets = {left_beside(of_adjoint), left_beside(of_solve)};
+      draft.solver = std::make_unique<ImageSolver>(draft.item, solver_options(), draft.budgets);
     }
   } catch (const BudgetError&) {
-    draft.solver.reset();
+    return;
   }
+  if (limit == kNoLimit) draft.solver->lower_adjoint_peak(of_adjoint - of_solve);
+  draft.plan.method = draft.solver->method();
+  if (draft.solver->uses_adjoint()) {
+    draft.add("adjoint", of_adjoint + draft.solver->adjoint_bytes());
+  }
+  if (draft.solver->is_iterative()) draft.add("solve", of_solve + draft.solver->solve_bytes());
 }
 
 // Beside k-space, the maps and the image of an item.
@@ -536,7 +552,6 @@ void ScanReconstruction::Impl::choose() {
     plan = std::move(now.plan);
     solver = std::move(now.solver);
     budgets = now.budgets;
-    maps_in_file = now.item.maps_in_file;
     operator_text = solver->operator_text();
     if (options.writing_bytes) {
       writing_bytes = options.writing_bytes(scan.layout()).others;

@@ -445,8 +445,7 @@ void ScanReconstruction::Impl::prepare_solver(index_t group, bool for_scale) {
   const bool is_of_group = group == solver_group || !has_operators_of_frames();
   if (is_of_group && for_scale == solver_is_for_scale) return;
   solver.reset();
-  ImageItem item = item_of(plan.in_memory, group);
-  item.maps_in_file = maps_in_file;
+  const ImageItem item = item_of(plan.in_memory, group);
   ImageSolverOptions wanted = solver_options();
   if (for_scale) wanted = {.method = ReconstructMethod::adjoint, .maps_norm2 = maps_norm2};
   solver = std::make_unique<ImageSolver>(item, wanted, budgets);
