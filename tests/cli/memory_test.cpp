@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <complex>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/run_command.hpp"
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/byte_size.hpp"
-#include "palimpsest/cli/code_pages.hpp"
 #include "palimpsest/cli/failure.hpp"
 #include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/scan_reconstruction.hpp"
@@ -41,25 +39,6 @@ TEST(ParseBytes, RefusesWhatIsNoNumberOfBytes) {
   for (const char* text : {"", "M", "12X", "-1", "1e30G", "3i", "1MM", "nan"}) {
     EXPECT_THROW(parse_bytes("--memory", text), UsageError) << text;
   }
-}
-
-// Resident bytes of files in this process, its code included.
-std::size_t resident_file_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t size = 0, resident = 0, shared = 0;
-  statm >> size >> resident >> shared;
-  return shared * 4096;
-}
-
-TEST(CodePages, LeaveMemoryAndComeBack) {
-  const Tensor x = Tensor::random_normal({8, 8}, DType::complex64, {9, 3});
-  const NamedLinop F = Fft(2, {.centered = true});
-  const Tensor y = F(x);
-  const std::size_t before = resident_file_bytes();
-  release_code_pages();
-  EXPECT_LT(resident_file_bytes(), before * 9 / 10);
-  EXPECT_TRUE(equal(F(x), y));
-  EXPECT_THROW(F(Tensor::zeros({8, 8}, DType::int32)), DTypeError);  // unwinding reads tables
 }
 
 class Memory : public ::testing::Test {

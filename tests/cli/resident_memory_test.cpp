@@ -16,8 +16,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Code that runs, plans of libraries, stacks of threads: additional to an idle process.
-constexpr index_t kOfTheProcess = 16 << 20;
+// Code that planned and runs, plans of libraries, stacks of threads: additional to an idle process.
+// Measured: up to 17.4 MB, with light optimization.
+constexpr index_t kOfTheProcess = 20 << 20;
 
 class ResidentMemory : public ::testing::Test {
  protected:

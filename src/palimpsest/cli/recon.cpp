@@ -9,7 +9,6 @@
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/cli/clock.hpp"
-#include "palimpsest/cli/code_pages.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
 #include "palimpsest/cli/messages.hpp"
 #include "palimpsest/cli/prelude.hpp"
@@ -129,8 +128,6 @@ void Session::warn_of_end(const ScanReconstructionResult& result) {
 }
 
 ScanReconstructionResult Session::solved(ScanReconstruction& reconstruction) const {
-  // A plan counts arrays; code that has done its work need not lie beside them.
-  release_code_pages();
   if (options_.quiet) return reconstruction.run();
   const ScanReconstructionPlan& plan = reconstruction.plan();
   Progress progress(options_.progress == "json", name_of(plan.method),
