@@ -114,5 +114,26 @@ TEST(Help, TopicsSayWhatTheyPromise) {
   EXPECT_EQ(run_command({"completion", "tcsh"}).code, 2);
 }
 
+TEST(Help, WithoutATopicIsTheListOfCommands) {
+  const CommandResult result = run_command({"help"}), overview = run_command({"help", "overview"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, overview.out);
+  const std::string commands = run_command({"--help"}).out;
+  EXPECT_EQ(result.out.substr(0, commands.size()), commands);
+  for (const std::string& topic : help_topics()) EXPECT_THAT(result.out, HasSubstr(topic));
+}
+
+TEST(Help, ForAReaderThatHasGoneIsNoError) {
+  if (code_of("bash --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no bash";
+  const ScratchDirectory dir;
+  for (const char* words : {"help man", "completion bash", "help", "recon --help"}) {
+    const std::string script = std::string("set -o pipefail; (sleep 0.1; ") + PALIMPSEST_COMMAND +
+                               " " + words + ") 2> '" + (dir / "err") + "' | true";
+    write_file(dir / "run.sh", script);
+    EXPECT_EQ(code_of("bash '" + (dir / "run.sh") + "'"), 0) << words;
+    EXPECT_EQ(read_file(dir / "err"), "") << words;
+  }
+}
+
 }  // namespace
 }  // namespace palimpsest::cli

@@ -249,10 +249,9 @@ Command& Command::choice(const std::string& names, const std::vector<std::string
 Command& Command::word(const std::string& name, const std::vector<std::string>& values,
                        std::string& target, const std::string& help) {
   impl_->choices[name] = values;
-  impl_->app->add_option(name, target, help + ": " + joined(values))
-      ->check(one_of(values))
-      ->type_name("")
-      ->required();
+  CLI::Option* option = impl_->app->add_option(name, target, help + ": " + joined(values));
+  option->check(one_of(values))->type_name("")->required(target.empty());
+  if (!target.empty()) option->capture_default_str();
   return *this;
 }
 
@@ -383,6 +382,12 @@ OptionFacts facts_of(const CLI::Option& option,
 
 }  // namespace
 
+// By the formatter: help() of a line with a command is that of the command.
+std::string CommandLine::help() const {
+  const CLI::App& app = impl_->app;
+  return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+}
+
 std::vector<CommandFacts> CommandLine::facts() const {
   std::vector<CommandFacts> all;
   for (const auto& command : impl_->commands) {
@@ -442,8 +447,7 @@ int CommandLine::run(int argc, const char* const* argv) {
       if (error.get_exit_code() != 0) throw;
       std::ostringstream text;  // help and version
       impl_->app.exit(error, text, text);
-      print(text.str());
-      flush_standard_output();
+      print_to_reader(text.str());
       return kDone;
     }
     const std::string unknown = impl_->unknown_word();

@@ -44,7 +44,7 @@ class Command {
   Command& choice(const std::string& names, const std::vector<std::string>& values,
                   std::string& target, const std::string& help);
   Command& flag(const std::string& names, bool& target, const std::string& help);
-  /// An argument that is one of a few words.
+  /// An argument that is one of a few words; it may be left out if `target` has a value.
   Command& word(const std::string& name, const std::vector<std::string>& values,
                 std::string& target, const std::string& help);
   /// Refuses `option`, when it is given, unless one of `others` is given too.
@@ -95,6 +95,8 @@ class CommandLine {
   std::vector<std::string> commands() const;
   /// The options of a command, without those that every command has.
   std::vector<OptionFacts> options(const std::string& command) const;
+  /// The commands, one a line, as `--help` prints them.
+  std::string help() const;
   /// All commands with all that they take: the table that help, completion and manual are made of.
   std::vector<CommandFacts> facts() const;
   /// The words given to run(), the name of the program first.

@@ -164,7 +164,7 @@ void add_completion(CommandLine& line) {
   const auto shell = std::make_shared<std::string>();
   line.add("completion", "Print a script that completes command lines: for bash, zsh or fish")
       .word("SHELL", {"bash", "zsh", "fish"}, *shell, "Shell that the script is for")
-      .action([shell, &line] { print(completion_script(*shell, line.facts())); });
+      .action([shell, &line] { print_to_reader(completion_script(*shell, line.facts())); });
 }
 
 }  // namespace palimpsest::cli

@@ -102,11 +102,18 @@ constexpr const char* kBart = R"(From BART
   nrmse, view, show -m                   compare, show, info
 )";
 
+// What is printed below the list of commands.
+constexpr const char* kOverviewEnd = R"(
+A command explains its options: palimpsest COMMAND --help
+Topics: palimpsest help overview | reg | formats | dimensions | exit-codes | bart | man
+)";
+
 struct Topic {
   const char* name;
   const char* text;
 };
-constexpr Topic kTopics[] = {{"reg", kReg},
+constexpr Topic kTopics[] = {{"overview", ""},
+                             {"reg", kReg},
                              {"formats", kFormats},
                              {"dimensions", kDimensions},
                              {"exit-codes", kExitCodes},
@@ -131,12 +138,14 @@ std::string help_text(const std::string& topic) {
 }
 
 void add_help(CommandLine& line) {
-  const auto topic = std::make_shared<std::string>();
+  const auto topic = std::make_shared<std::string>("overview");
   line.add("help",
            "Print a text that belongs to several commands, or the manual page (man, as roff)")
       .word("TOPIC", help_topics(), *topic, "Topic")
       .action([topic, &line] {
-        print(*topic == "man" ? manual_page(line.facts(), PALIMPSEST_VERSION) : help_text(*topic));
+        print_to_reader(*topic == "man"        ? manual_page(line.facts(), PALIMPSEST_VERSION)
+                        : *topic == "overview" ? line.help() + kOverviewEnd
+                                               : help_text(*topic));
       });
 }
 

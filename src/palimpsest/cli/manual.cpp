@@ -66,7 +66,7 @@ std::string manual_page(const std::vector<CommandFacts>& commands, const std::st
   }
   for (const CommandFacts& command : commands) text += command_section(command);
   for (const std::string& topic : help_topics()) {
-    if (topic == "man") continue;
+    if (help_text(topic).empty()) continue;
     text += fmt::format(".SH \"{}\"\n.nf\n{}.fi\n", roff(topic), roff(help_text(topic)));
   }
   return text;

@@ -35,6 +35,17 @@ void print(std::string_view text) {
   check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 
+void print_to_reader(std::string_view text) {
+  flush_standard_output();
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EPIPE) return;
+    if (written < 0 && errno == EINTR) continue;
+    check(written >= 0);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 void flush_standard_output() { check(std::fflush(stdout) == 0 && std::ferror(stdout) == 0); }
 
 }  // namespace palimpsest::cli
