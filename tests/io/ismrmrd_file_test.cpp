@@ -147,7 +147,15 @@ TEST(Ismrmrd, RefusesWhatIsNoScan) {
   other_group.replace(other_group.find("dataset"), 7, "Dataset");
   write_bytes(path, other_group);
   expect_error<FormatError>([&] { read_ismrmrd(path); },
-                            "it has no 'dataset' where ISMRMRD keeps one");
+                            "a.h5] is an HDF5 file without an ISMRMRD data set; it holds group "
+                            "Dataset [data, xml]. Try h5copy -i FILE -o NEW.h5 -s 'Dataset' -d "
+                            "dataset, for its scan in the group 'Dataset'");
+  std::string without_readouts = good;
+  ASSERT_NE(good.find("xml\0", 0, 4), std::string::npos);
+  without_readouts.replace(good.find("xml\0", 0, 4), 3, "XML");
+  write_bytes(path, without_readouts);
+  expect_error<FormatError>([&] { read_ismrmrd(path); },
+                            "without an ISMRMRD data set; it holds group dataset [");
 }
 
 TEST(Ismrmrd, RefusesReadoutsOfAnotherLengthThanAnnounced) {

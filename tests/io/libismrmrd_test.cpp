@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ISMRMRD library reads our files, and we read its files.
+#include <hdf5.h>
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/meta.h>
 #include <ismrmrd/xml.h>
@@ -7,6 +8,7 @@
 #include "io/files.hpp"
 #include "io/scans.hpp"
 #include "palimpsest/io/ismrmrd_images.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
@@ -90,6 +92,49 @@ TEST(Libismrmrd, WritesImagesThatWeRead) {
   EXPECT_EQ(images.data.at<float>({2, 0, 1, 2, 3}), 2.0F);
   EXPECT_EQ(images.heads[2].slice, 2);
   EXPECT_EQ(images.heads[2].field_of_view_mm[0], 40.0F);
+}
+
+TEST(Libismrmrd, WritesScansInOtherGroupsThatAreNamed) {
+  const TemporaryDirectory directory;
+  {
+    ISMRMRD::Dataset dataset((directory / "a.h5").c_str(), "second", true);
+    dataset.writeHeader("<ismrmrdHeader/>");
+    dataset.appendAcquisition(ISMRMRD::Acquisition(4, 1, 0));
+  }
+  for (const auto& read : {+[](const std::string& path) { read_ismrmrd(path); },
+                           +[](const std::string& path) { read_ismrmrd_images(path); }}) {
+    testing::expect_error<FormatError>(
+        [&] { read(directory / "a.h5"); },
+        "a.h5] is an HDF5 file without an ISMRMRD data set; it holds group second [data, xml]. Try "
+        "h5copy -i FILE -o NEW.h5 -s 'second' -d dataset");
+  }
+}
+
+// k-space and header as the files of fastMRI have them.
+TEST(Libismrmrd, IsNotNeededToTellOtherFiles) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a.h5";
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t complex = H5Tcreate(H5T_COMPOUND, 8);
+  H5Tinsert(complex, "r", 0, H5T_NATIVE_FLOAT);
+  H5Tinsert(complex, "i", 4, H5T_NATIVE_FLOAT);
+  const hsize_t extents[4] = {2, 3, 4, 5};
+  const hid_t space = H5Screate_simple(4, extents, nullptr), one = H5Screate(H5S_SCALAR);
+  const hid_t text = H5Tcopy(H5T_C_S1);
+  for (const auto& [name, type, extent] :
+       {std::tuple("kspace", complex, space), std::tuple("ismrmrd_header", text, one),
+        std::tuple("mask\n", H5T_NATIVE_UINT8, one)}) {
+    H5Dclose(H5Dcreate2(file, name, type, extent, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  }
+  H5Tclose(text);
+  H5Sclose(one);
+  H5Sclose(space);
+  H5Tclose(complex);
+  H5Fclose(file);
+  testing::expect_error<FormatError>(
+      [&] { read_ismrmrd(path); },
+      "a.h5] is an HDF5 file without an ISMRMRD data set; it holds ismrmrd_header: text; kspace: "
+      "complex64 (2, 3, 4, 5); mask?: uint8. Try to save its array as NPY.");
 }
 
 TEST(Libismrmrd, WritesScansThatWeRead) {

@@ -81,9 +81,10 @@ void check_hdf5_signature(const InputFile& file) {
 }
 
 void fail_parsing(const std::string& path, ChildEnd end, int open_error, bool lacks_module,
-                  std::string problem) {
+                  bool is_other, std::string problem) {
   if (open_error != 0) fail_io(path, "cannot be read", open_error);
   if (lacks_module) throw IoError(fmt::format("[{}] cannot be read: {}", path, problem));
+  if (end == ChildEnd::finished && is_other) fail_format(path, problem);
   if (end == ChildEnd::stalled) problem = "the HDF5 library does not come to an end with it";
   if (problem.empty()) problem = "the HDF5 library does not survive it";
   fail_format(path, fmt::format("is damaged or no ISMRMRD file: {}. Try to copy it again from "

@@ -53,9 +53,11 @@ struct RawFileResult {
   bool complete = false;
   /// The text in `error` is about the module with HDF5, which could not be loaded.
   bool lacks_module = false;
+  /// The text in `error` is about a whole HDF5 file of another kind.
+  bool is_other = false;
   /// errno, if the system did not let the parser open the file.
   int open_error = 0;
-  char error[400] = {};
+  char error[600] = {};
   std::uint64_t xml_offset = 0, xml_length = 0;
   std::uint64_t records_offset = 0, n_records = 0;
 };
@@ -122,9 +124,9 @@ inline constexpr int kImageTypes = 8;
 /// Result of the parser of an image file; see RawFileResult.
 struct ImageFileResult {
   std::atomic<std::uint64_t> progress{0};
-  bool complete = false, lacks_module = false, has_scan = false;
+  bool complete = false, lacks_module = false, is_other = false, has_scan = false;
   int open_error = 0;
-  char error[400] = {};
+  char error[600] = {};
   /// Texts: the header, empty if there is none; names of all series, each ended by a line feed; the
   /// attributes of all images, each ended by a zero.
   std::uint64_t xml_offset = 0, xml_length = 0, names_offset = 0, names_length = 0;

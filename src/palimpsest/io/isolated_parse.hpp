@@ -32,7 +32,7 @@ inline std::size_t arena_bytes(index_t file_bytes) {
 
 /// Throws the exception for a file that could not be parsed; `problem` is the parser's text.
 [[noreturn]] void fail_parsing(const std::string& path, ChildEnd end, int open_error,
-                               bool lacks_module, std::string problem);
+                               bool lacks_module, bool is_other, std::string problem);
 
 /// Calls `parse` in a child process, which puts its result at the beginning of the memory. Offsets
 /// in the result count from the end of the result's place.
@@ -55,7 +55,8 @@ const Result& parse_in_child(const InputFile& file, SharedMemory& memory,
   }
   result->error[sizeof(result->error) - 1] = '\0';
   if (end != ChildEnd::finished || !result->complete) {
-    fail_parsing(file.path(), end, result->open_error, result->lacks_module, result->error);
+    fail_parsing(file.path(), end, result->open_error, result->lacks_module, result->is_other,
+                 result->error);
   }
   return *result;
 }

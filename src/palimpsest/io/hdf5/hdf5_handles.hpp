@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: common parts of the two sources of the HDF5 module; the one file that includes HDF5.
+// Internal: common parts of the sources of the HDF5 module; the one file that includes HDF5.
 #pragma once
 
 #include <fcntl.h>
@@ -24,6 +24,8 @@ inline constexpr std::uint64_t kLongestXml = std::uint64_t{16} << 20;
 /// Thrown and caught in the module.
 struct Hdf5Failure {
   std::string what;
+  /// The file is whole, and of another kind: `what` says all about it.
+  bool is_other = false;
 };
 
 inline herr_t note_first_description(unsigned n, const H5E_error2_t* entry, void* text) {
@@ -184,6 +186,7 @@ void parse_into(Result& result, const std::string& path, const std::function<voi
     result.complete = true;
   } catch (const Hdf5Failure& failure) {
     failure.what.copy(result.error, sizeof(result.error) - 1);
+    result.is_other = failure.is_other;
   }
 }
 
@@ -254,6 +257,9 @@ inline std::string build_in_memory(
 inline Handle make_group(hid_t parent, const char* name) {
   return {H5Gcreate2(parent, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, "no group"};
 }
+
+/// Failure unless the file has the group `dataset` with these parts: says what is there instead.
+void require_parts(hid_t file, std::initializer_list<const char*> parts);
 
 // -- images, in a source of their own ----------------------------------------------------------
 

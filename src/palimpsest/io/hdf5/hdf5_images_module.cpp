@@ -192,7 +192,7 @@ void read_series(hid_t series, std::uint64_t file_bytes, hid_t transfer, Arena& 
 void parse(const std::string& path, std::uint64_t file_bytes, const std::string& wanted,
            Arena& arena, ImageFileResult& result) {
   const Handle file = open_file(path);
-  require_hard_link(file, "dataset");
+  require_parts(file, {});
   const Handle group(H5Gopen2(file, "dataset", H5P_DEFAULT), H5Gclose, "'dataset' is not a group");
   Budget budget = {&arena, &result.progress};
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "no properties");

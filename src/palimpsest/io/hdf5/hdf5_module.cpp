@@ -140,7 +140,7 @@ void read_records(hid_t group, std::uint64_t file_bytes, const RawFilePart& part
 void parse(const std::string& path, std::uint64_t file_bytes, const RawFilePart& part, Arena& arena,
            RawFileResult& result) {
   const Handle file = open_file(path);
-  require_hard_link(file, "dataset");
+  require_parts(file, {"xml", "data"});
   const Handle group(H5Gopen2(file, "dataset", H5P_DEFAULT), H5Gclose, "'dataset' is not a group");
   Budget budget = {&arena, &result.progress};
   const Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "no properties");
