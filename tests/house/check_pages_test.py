@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check_pages.py finds each kind of violation and says where."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/check_pages.py"
+
+# A tree without violations.
+CLEAN = {
+    "src/palimpsest/imaging/scan.hpp": "class ScanFile {};\n",
+    "docs/operators.md": "### Identity\n\n### Zero\n\n## Rules\n\n### of names\n",
+    "README.md": "The class `ScanFile` (`imaging/scan.hpp`), [two kinds](docs/operators.md).\n",
+}
+
+
+class CheckPages(unittest.TestCase):
+    def run_on(self, changes):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in {**CLEAN, **changes}.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            done = subprocess.run([sys.executable, TOOL, "--root", root], capture_output=True, text=True)
+            self.assertEqual(done.stderr, "")
+            self.assertEqual(done.returncode, 1 if done.stdout else 0)
+            return done.stdout
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(self.run_on({}), "")
+
+    def test_types_exist(self):
+        found = self.run_on({"docs/a.md": "First.\n\n```cpp\nScanFyle f;\n```\n\nSee `ScanFyle::run()`.\n"})
+        self.assertEqual(found, "docs/a.md:7: no code has the name ScanFyle\n")
+
+    def test_types_of_other_projects_have_their_package(self):
+        self.assertEqual(self.run_on({"docs/a.md": "`sigpy.mri.app.SenseRecon`, `*Page*`\n"}), "")
+        self.assertIn("SenseRecon", self.run_on({"docs/a.md": "`SenseRecon(y)`\n"}))
+
+    def test_sources_exist(self):
+        self.assertEqual(self.run_on({"docs/a.md": "`src/palimpsest/imaging/scan.hpp`\n"}), "")
+        self.assertEqual(self.run_on({"docs/a.md": "`imaging/skan.hpp`, `build/a`\n"}),
+                         "docs/a.md:1: there is no imaging/skan.hpp\n")
+
+    def test_counts_are_those_of_the_page(self):
+        for word in ("2", "two", "Two"):
+            self.assertEqual(self.run_on({"docs/a.md": f"[{word} kinds](operators.md)\n"}), "")
+        for word in ("3", "Thirty", "twenty-two", "twelve"):
+            self.assertEqual(self.run_on({"docs/a.md": f"[{word} kinds](operators.md)\n"}),
+                             f"docs/a.md:1: says {word} where operators.md has 2 entries\n")
+        self.assertEqual(self.run_on({"docs/a.md": "[all kinds](operators.md)\n"}), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
