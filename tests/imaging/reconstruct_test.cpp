@@ -284,7 +284,17 @@ TEST(Reconstruct, ABallTakesWeightsOfAMaskSpokesSeriesAndBudgets) {
     EXPECT_LT(difference(reconstruct(kspace, head.maps, sampling, how).image, found.image), 1e-3);
     EXPECT_LE(plan_reconstruct(kspace, head.maps, sampling, how).total_bytes(), *how.budget_bytes);
     how.budget_bytes = 1000;
-    expect_error<BudgetError>([&] { reconstruct(kspace, head.maps, sampling, how); }, "budget");
+    expect_error<BudgetError>(
+        [&] { reconstruct(kspace, head.maps, sampling, how); },
+        "[reconstruct] nothing fits into the budget: got 1000 bytes, the smallest");
+    try {
+      plan_reconstruct(kspace, head.maps, sampling, how);
+    } catch (const BudgetError& error) {
+      const std::string text = error.what(), before = "Try a budget of ";
+      how.budget_bytes = std::stoll(text.substr(text.find(before) + before.size()));
+    }
+    EXPECT_GT(*how.budget_bytes, 1000);
+    EXPECT_LE(plan_reconstruct(kspace, head.maps, sampling, how).total_bytes(), *how.budget_bytes);
   };
   Tensor half = head.mask.to(DType::float32).contiguous();
   for (index_t i = 0; i < half.numel(); i += 3) half.mutable_data<float>()[i] *= 0.5F;

@@ -165,7 +165,15 @@ ImageSolver solver_of(const Data& data, const ImageItem& item, const Tensor& map
     how.norm2 = operator_norm2(A, {DType::complex64, item.image_shape(), {}}).value;
   }
   const index_t budget = options.budget_bytes.value_or(kNoLimit);
-  return {item, how, {budget, budget}};
+  try {
+    return {item, how, {budget, budget}};
+  } catch (const BudgetError&) {
+    const ImageSolver::Budgets least = ImageSolver::smallest(item, how);
+    throw BudgetError(fmt::format(
+        "[reconstruct] nothing fits into the budget: got {} bytes, the smallest that "
+        "is found is {} bytes. Try a budget of {}",
+        budget, std::max(least.adjoint, least.solve), std::max(least.adjoint, least.solve)));
+  }
 }
 
 // a w != a, for complex a and real w.
