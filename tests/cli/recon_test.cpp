@@ -498,6 +498,40 @@ TEST_F(Recon, ABlackImageIsAnError) {
   }
 }
 
+TEST_F(Recon, SlicesOfBartStaySlices) {
+  simulate({"--pattern", "full"});
+  const Tensor one = kspace();
+  Tensor both = Tensor::empty({2, 1, one.shape(0), 1, one.shape(1), one.shape(2)}, one.dtype());
+  both.select(0, 0).copy_from(one.unsqueeze(1).unsqueeze(0));
+  both.select(0, 1).copy_from(one.flip(std::vector<index_t>{1}).unsqueeze(1).unsqueeze(0));
+  // BART's dimensions 13 (slices) and 3 to 0.
+  write_cfl(dir / "k",
+            both.view({2, 1, 1, 1, 1, 1, 1, 1, 1, 1, one.shape(0), 1, one.shape(1), one.shape(2)}));
+  const auto recon = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "recon");
+    words.insert(words.end(), {"--iterations", "3"});
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_THAT(recon({dir / "k.cfl", "--save", dir / "x.cfl"}), HasSubstr("64 x 64, 2 slices"));
+  EXPECT_THAT(file_text(dir / "x.hdr"), HasSubstr("64 64 1 1 1 1 1 1 1 1 1 1 1 2 1 1"));
+  recon({dir / "k.cfl", "--save", dir / "slices.npy"});
+  for (index_t s = 0; s < 2; ++s) {
+    recon({dir / "k.cfl", "--slice", std::to_string(s), "--save", dir / "slice.npy"});
+    write_npy(dir / "one.npy", both.select(0, s).squeeze(0).squeeze(1).contiguous());
+    recon({dir / "one.npy", "--save", dir / "alone.npy"});
+    EXPECT_TRUE(equal(read_npy(dir / "slice.npy"), read_npy(dir / "alone.npy"))) << s;
+    EXPECT_TRUE(
+        equal(read_npy(dir / "slices.npy").select(0, s).contiguous(), read_npy(dir / "alone.npy")))
+        << s;
+  }
+  const CommandResult outside =
+      run_command({"recon", dir / "k.cfl", "--slice", "2", "--save", dir / "none.npy"});
+  EXPECT_EQ(outside.code, 2);
+  EXPECT_THAT(outside.err, HasSubstr("[--slice] got 2, expected 0 to 1"));
+}
+
 TEST_F(Recon, TermsThatLeaveNothingAreNamed) {
   simulate();
   for (const std::vector<std::string>& terms :

@@ -10,6 +10,8 @@
 namespace palimpsest {
 namespace {
 
+// Axes of a BART file whose last dimension counts slices, number 13.
+constexpr std::size_t kAxesWithSlices = 14;
 // Elements that are converted at a time.
 constexpr index_t kPieceElements = index_t{1} << 17;
 
@@ -118,11 +120,12 @@ Tensor open_complex(const std::string& path, FileFormat format, const char* what
 
 GridFile open_kspace(const std::string& path, FileFormat format) {
   Tensor data = open_complex(path, format, "k-space");
+  const bool has_slices = format == FileFormat::cfl && data.rank() == kAxesWithSlices;
   // BART's axes are x, y, z, coil; the last ones of one point are not in the file.
   while (format == FileFormat::cfl && data.rank() < 4) data = data.unsqueeze(0);
   if (data.rank() == 3) data = data.unsqueeze(1);
   data = without_middle_axes(data);
-  if (data.rank() == 4 || data.rank() == 5) return {path, data};
+  if (data.rank() == 4 || data.rank() == 5) return {path, data, has_slices};
   throw ValueError(fmt::format(
       "[{}] wrong rank of k-space: got the shape {}, expected (coil, y, x) or (coil, z, y, x), or "
       "frames of the latter",

@@ -14,6 +14,8 @@ namespace palimpsest {
 struct GridFile {
   std::string path;
   Tensor array;  // complex64 or complex128, any strides
+  /// Of k-space: the first axis counts slices, not frames.
+  bool has_slices = false;
   /// Of coil maps: sets, one after the other along the axis of the coils.
   index_t sets = 1;
   /// Bytes in memory: 0 for a mapped array.
@@ -27,7 +29,8 @@ index_t copying_bytes(const Tensor& array);
 void copy_dense(const Tensor& array, ScratchArray& into, index_t first);
 Tensor dense_copy(const Tensor& array, const Place& place);
 
-/// (coil, z, y, x) or (frame, coil, z, y, x); coils that a BART CFL lacks are one.
+/// (coil, z, y, x) or (frame, coil, z, y, x), with BART's dimension 13 (slice, coil, z, y, x); a
+/// coil axis that a BART CFL lacks has one element.
 ///
 /// Errors   ValueError: real numbers, empty, another rank than 3, 4 or 5
 GridFile open_kspace(const std::string& path, FileFormat format);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/scan_file.hpp"
 
+#include <numeric>
+
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/mask_extents.hpp"
@@ -97,15 +99,15 @@ ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLe
   }
 }
 
-// Arrays have one image, and nothing but its samples.
+void ScanFile::refuse_for_array(const char* option, const char* what) const {
+  throw ValueError(fmt::format(
+      "[{}] {} is an array and has no {}, only raw files (ISMRMRD) have. Try without {}", option,
+      path_, what, option));
+}
+
+// Arrays have nothing but the samples of images.
 void ScanFile::check_is_raw() const {
-  const auto refuse = [&](const char* option, const char* what) {
-    throw ValueError(
-        fmt::format("[{}] {} is an array and has no {}, only raw files (ISMRMRD) have. "
-                    "Try without {}",
-                    option, path_, what, option));
-  };
-  if (options_.slice) refuse("ScanOptions.slice", "slices");
+  const auto refuse = [&](const char* option, const char* what) { refuse_for_array(option, what); };
   if (options_.contrast) refuse("ScanOptions.contrast", "contrasts");
   if (options_.phase) refuse("ScanOptions.phase", "phases");
   if (options_.set) refuse("ScanOptions.set", "sets");
@@ -283,13 +285,26 @@ void ScanFile::open_geometry() {
       kTickUs * static_cast<double>(std::max<index_t>(next.time_stamp - first.time_stamp, 0));
 }
 
+void ScanFile::take_slice_of_array(index_t slice) {
+  if (!file_.has_slices) refuse_for_array("ScanOptions.slice", "slices");
+  if (slice < 0 || slice >= layout_.n_slices()) {
+    throw ValueError(fmt::format("[ScanOptions.slice] got {}, expected 0 to {}, those of {}", slice,
+                                 layout_.n_slices() - 1, path_));
+  }
+  layout_.slices = {slice};
+  file_.array = file_.array.narrow(0, slice, 1);
+}
+
 void ScanFile::open_array() {
   file_ = open_kspace(path_, layout_.format);
   if (file_.array.rank() == 5) {
-    for (index_t t = 0; t < file_.array.shape(0); ++t) layout_.frames.push_back(t);
+    std::vector<index_t>& images = file_.has_slices ? layout_.slices : layout_.frames;
+    images.resize(static_cast<std::size_t>(file_.array.shape(0)));
+    std::iota(images.begin(), images.end(), 0);
   } else {
     file_.array = file_.array.unsqueeze(0);
   }
+  if (options_.slice) take_slice_of_array(*options_.slice);
   const Extents shape = file_.array.shape();
   const Extents& n = layout_.grid = Extents(shape.begin() + 1, shape.end());
   layout_.columns = n[3];
@@ -324,7 +339,10 @@ index_t ScanFile::kept_bytes() const {
 
 Tensor ScanFile::mask(index_t slice, index_t frame) const {
   if (slice == 0 && frame == 0) return layout_.mask;
-  if (!raw_) return item_mask(layout_, measured_points_of(path_, file_.array.select(0, frame)));
+  if (!raw_) {
+    const Tensor image = file_.array.select(0, image_of_array(slice, frame));
+    return item_mask(layout_, measured_points_of(path_, image));
+  }
   return item_mask(layout_, cartesian_layout(*raw_, options_of(slice, frame)).measured);
 }
 
@@ -407,7 +425,7 @@ Tensor ScanFile::kspace(index_t slice, index_t frame, index_t n_frames, const Pl
                         index_t piece_bytes, MemoryLedger& ledger) const {
   return read_input(path_, [&] {
     const auto charge = ledger.charge(making_bytes(piece_bytes).others);
-    if (!raw_) return frames_of_array(frame, n_frames, place);
+    if (!raw_) return frames_of_array(image_of_array(slice, frame), n_frames, place);
     Extents shape = layout_.grid;
     shape[0] *= n_frames;
     ScratchArray result = place.array(shape);

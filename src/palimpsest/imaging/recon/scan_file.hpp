@@ -18,9 +18,9 @@
 namespace palimpsest {
 
 /// A scan in a file: raw (ISMRMRD), or an array (NPY, BART CFL) (coil, y, x), (coil, z, y, x) or
-/// (frame, coil, z, y, x) with zeros at points that were not measured; along a trajectory (coil,
-/// readout, sample). Headers are read at once, and of arrays which points are measured; samples
-/// when they are asked for.
+/// (frame or slice, coil, z, y, x) with zeros at points that were not measured; along a trajectory
+/// (coil, readout, sample). Headers are read at once, and of arrays which points are measured;
+/// samples when they are asked for.
 ///
 /// Errors   ValueError: another format or rank, real numbers, NaN, nothing measured
 class ScanFile {
@@ -93,6 +93,11 @@ class ScanFile {
   void open_geometry();
   void open_calibration();
   void open_array();
+  void take_slice_of_array(index_t slice);
+  void refuse_for_array(const char* option, const char* what) const;
+  index_t image_of_array(index_t slice, index_t frame) const {
+    return slice * layout_.n_frames() + frame;
+  }
   void open_array_trajectory();
   void set_frames_of_readouts();
   SortOptions sorting(index_t slice, const Place& place, index_t piece_bytes) const;

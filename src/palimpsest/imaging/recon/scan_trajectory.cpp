@@ -234,6 +234,13 @@ void ScanFile::open_array_trajectory() {
   layout_.trajectory = open_trajectory(options_.trajectory);
   const index_t spokes = layout_.trajectory.shape(0), n = layout_.trajectory.shape(1);
   file_ = open_kspace(path_, layout_.format);
+  if (options_.slice) refuse_for_array("ScanOptions.slice", "slices");
+  if (file_.has_slices) {
+    throw ValueError(fmt::format(
+        "[ScanOptions.trajectory] {} has {} slices, in dimension 13: expected one along a "
+        "trajectory. Try each slice in a file of its own",
+        path_, file_.array.shape(0)));
+  }
   Tensor& data = file_.array;
   // BART's: readouts have a first axis of one point.
   if (data.shape(-1) == 1) data = data.select(data.rank() - 1, 0).unsqueeze(1);
