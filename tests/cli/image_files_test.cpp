@@ -67,6 +67,24 @@ TEST_F(ImageFiles, ConvertsBetweenAllFormatsAndBack) {
   EXPECT_EQ(read_png(dir / "g.png").rank(), 2U);
 }
 
+TEST_F(ImageFiles, ConvertSaysWhichElementsItWrites) {
+  write_npy(dir / "a.npy", Tensor::random_normal({6, 8}, DType::complex64, {1, 1}));
+  write_npy(dir / "real.npy", Tensor::random_normal({6, 8}, DType::float64, {1, 1}));
+  for (const auto& [words, text] :
+       {std::pair(std::vector<std::string>{dir / "a.npy", dir / "b.nii", "--part", "phase"},
+                  "(Ny, Nx) (6, 8), float32\n"),
+        {{dir / "a.npy", dir / "b.npy"}, "(6, 8), complex64\n"},
+        {{dir / "real.npy", dir / "b.npy"}, "(6, 8), float64\n"},
+        {{dir / "real.npy", dir / "b.cfl"}, "(6, 8), complex64\n"},
+        {{dir / "a.npy", dir / "b.png", "--bits", "16"}, "(6, 8), gray values of 16 bits\n"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), "convert");
+    const CommandResult result = run_command(all);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+}
+
 TEST_F(ImageFiles, EndingsMayBeCapitals) {
   const Tensor data = Tensor::random_normal({2, 12, 16}, DType::float32, {1, 3});
   write_npy(dir / "a.npy", data);

@@ -315,6 +315,23 @@ TEST_F(RawScans, GoldenAngleSpokesBecomeFrames) {
   EXPECT_THAT(refused.err, HasSubstr("[--frames] got 85 readouts for a frame of "));
 }
 
+// Repetitions of a scan along a trajectory are no mean: their readouts make one image, or frames.
+TEST_F(RawScans, RepetitionsAlongATrajectoryAreNoMean) {
+  const Tensor trajectory = radial_trajectory({.spokes = 84, .samples = 2 * kN, .golden = 1});
+  RawScan scan = along(trajectory, phantom(), "goldenangle");
+  for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
+    scan.readouts[i].repetition = static_cast<index_t>(i / 42);
+  }
+  write_ismrmrd(dir / "scan.h5", scan);
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", dir / "scan.h5"});
+    return run_command(more).out;
+  };
+  EXPECT_THAT(plan({}), HasSubstr("readouts of 2 repetitions and 1 average in one image\n"));
+  EXPECT_THAT(plan({"--frames", "21"}), ::testing::Not(HasSubstr("repetition")));
+  EXPECT_THAT(plan({"--frames", "21"}), HasSubstr("4 frames"));
+}
+
 TEST_F(RawScans, TrajectoriesThatReachTooFarAreToldOf) {
   const Tensor trajectory = radial_trajectory({.spokes = 30, .samples = 2 * kN});
   RawScan scan = along(trajectory, phantom(), "radial");

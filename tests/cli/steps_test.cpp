@@ -318,6 +318,16 @@ TEST_F(Steps, FftGoesThereAndBack) {
   EXPECT_EQ(read_npy(dir / "r.npy").dtype(), DType::complex128);
   expect_announced({"fft", dir / "x.npy", dir / "y.npy"}, 2.0);
   refuse({"fft", dir / "x.npy", dir / "w.npy", "--dims", "Nx:Q"}, "no dimension Q");
+  // A plane of BART has a dimension Nz, of one point.
+  run({"convert", dir / "x.npy", dir / "x.cfl", "--axes", "C,Ny,Nx"});
+  run({"fft", dir / "x.cfl", dir / "plane.cfl", "--dims", "Nx:Ny:Nz"});
+  run({"convert", dir / "plane.cfl", dir / "plane.npy"});
+  run({"fft", dir / "x.npy", dir / "plane2.npy", "--axes", "C,Ny,Nx", "--dims", "Nx:Ny"});
+  EXPECT_TRUE(equal(read_npy(dir / "plane.npy"), read_npy(dir / "plane2.npy")));
+  refuse({"fft", dir / "x.npy", dir / "w.npy", "--axes", "C,Ny,Nx", "--dims", "Nx:Ny:Nz"},
+         "no dimension Nz");
+  refuse({"fft", dir / "x.cfl", dir / "w.npy", "--dims", "Nx:Q"}, "no dimension Q");
+  refuse({"fft", dir / "x.cfl", dir / "w.npy", "--dims", "Nz"}, "these have one point each");
   refuse({"fft", dir / "x.npy", dir / "w.npy", "--dims", "Nx:Nx"}, "axes");
   refuse({"fft", dir / "x.npy", dir / "x.npy"}, "overwrite");
 }

@@ -141,7 +141,10 @@ TEST_F(WrongInput, NumbersOutOfRangeAreRefusedByOption) {
               ": NaN or infinite values, the first is element 101 at (3, 5): got 1 of them");
   refused({"--tolerance", "-1"}, "[--tolerance] got -1");
   refused({"--memory", "1G", "--scratch", dir / "none"}, "[--scratch] there is no directory");
-  refused({"--reg", "tvv:1"}, "the nearest ones are tv");
+  refused({"--reg", "tvv:1"}, "nonneg, real, ball; the nearest ones are tv");
+  refused({"--reg", "auto"}, "expected one of l2, l1");
+  EXPECT_THAT(run_command({"plan", dir / "k.npy", "--reg", "auto"}).err,
+              ::testing::Not(HasSubstr("nearest")));
   refused({"--reg", "l1wav(Nx):0.1,levels=-1"}, "expected auto or a number of at least 1");
 }
 

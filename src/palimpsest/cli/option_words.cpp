@@ -23,6 +23,7 @@ constexpr OptionWord kWords[] = {
     {"ScanReconstructionOptions.basis", "--basis"},
     {"ScanReconstructionOptions.budget", "--memory"},
     {"ScanReconstructionOptions.checkpoint", "--checkpoint"},
+    {"ScanReconstructionOptions.iterations", "--iterations"},
     {"ScanReconstructionOptions.maps", "--maps"},
     {"ScanReconstructionOptions.partial", "--partial"},
     {"ScanReconstructionOptions.phase", "--phase"},

@@ -2,8 +2,6 @@
 // palimpsest recon: from k-space to an image. palimpsest plan: time and memory of that.
 #include <unistd.h>
 
-#include <algorithm>
-#include <complex>
 #include <csignal>
 #include <cstdio>
 
@@ -110,20 +108,12 @@ void Session::plan() {
   finish(report, scan_text(reconstruction, how) + plan_text(reconstruction) + ranks_text(ranks));
 }
 
-bool is_black(const Tensor& image) {
-  const auto* const v = image.data<std::complex<float>>();
-  return std::all_of(v, v + image.numel(), [](std::complex<float> x) { return x == 0.0F; });
-}
-
 void Session::warn_of_end(const ScanReconstructionResult& result) {
   const Status status = result.status;
   if (status == Status::diverged || status == Status::breakdown) {
     messages_.line(
         fmt::format("warning: the iteration ended early ({}). The image is its last finite iterate",
                     name_of(status)));
-  } else if (status == Status::max_iterations && is_black(result.image)) {
-    messages_.line(fmt::format("warning: the image is 0 everywhere after {}. Try more --iterations",
-                               counted(result.iterations, "iteration")));
   }
 }
 

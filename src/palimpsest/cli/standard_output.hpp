@@ -12,8 +12,8 @@ void open_standard_files();
 /// Writes text to standard output. IoError: full disk, closed output, reader gone.
 void print(std::string_view text);
 
-/// Writes a text that is all the command does, such as a page of the manual. A reader that has gone,
-/// as `head` does, has read enough: no error. IoError: full disk, closed output.
+/// Writes a text that is all the command does, such as the manual page. No error: a reader that has
+/// gone, such as `head`. IoError: full disk, closed output.
 void print_to_reader(std::string_view text);
 
 /// Hands everything that was printed to the system. IoError as print().

@@ -96,13 +96,17 @@ const Name& read_name(Reader& reader) {
   std::size_t least = std::string::npos;
   for (const Name& name : kRegularizerNames) {
     known.push_back(name.text);
+    // Words that share no more than a letter or two are not near.
+    if (edit_distance(word, name.text) > 1 + word.size() / 3) continue;
     const std::size_t distance = edit_distance(word, name.text);
     if (distance < least) nearest.clear();
     least = std::min(least, distance);
     if (distance == least) nearest.push_back(name.text);
   }
-  reader.fail(fmt::format("unknown regularizer '{}', expected one of {}; the nearest ones are {}",
-                          word, fmt::join(known, ", "), fmt::join(nearest, ", ")),
+  const std::string advice =
+      nearest.empty() ? "" : fmt::format("; the nearest ones are {}", fmt::join(nearest, ", "));
+  reader.fail(fmt::format("unknown regularizer '{}', expected one of {}{}", word,
+                          fmt::join(known, ", "), advice),
               0);
 }
 

@@ -136,7 +136,7 @@ void convert(const ConvertOptions& options) {
   for (const Cut& cut : cuts) apply_cut(image, cut);
   write_image(outputs, options.output, image, how);
   print(fmt::format("wrote {}: {} {}, {}\n", options.output, image.names.str(),
-                    to_string(image.data.shape()), name_of(image.data.dtype())));
+                    to_string(image.data.shape()), written_elements(options.output, image, how)));
   outputs.commit();
 }
 

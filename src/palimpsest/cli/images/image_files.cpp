@@ -207,6 +207,13 @@ void announce_image(Outputs& outputs, const std::string& path,
   outputs.announce(path, endings);
 }
 
+std::string written_elements(const std::string& path, const Image& image,
+                             const WriteImageOptions& options) {
+  if (ends_in(path, ".png")) return fmt::format("gray values of {} bits", options.bits);
+  if (ends_in_any(path, {".cfl", ".hdr"})) return std::string(name_of(DType::complex64));
+  return std::string(name_of(options.part ? DType::float32 : image.data.dtype()));
+}
+
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
                  const WriteImageOptions& options) {
   if (!ends_in(path, ".png") && (options.bits != 8 || options.columns > 0)) {

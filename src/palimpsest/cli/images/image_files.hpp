@@ -53,6 +53,9 @@ void announce_image(Outputs& outputs, const std::string& path,
 /// Errors   UsageError: names that the format has no place for
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
                  const WriteImageOptions& options = {});
+/// The elements that write_image() writes, such as `float32`, or `gray values of 8 bits`.
+std::string written_elements(const std::string& path, const Image& image,
+                             const WriteImageOptions& options = {});
 /// Memory of write_image() beside a dense complex64 image with these axes; 0 for an empty path.
 SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
                                  const WriteImageOptions& options = {});

@@ -352,9 +352,12 @@ std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptio
   }
   std::string text = fmt::format("{}: {}, {}, {:.2f}-fold undersampled\n", options.kspace,
                                  counted(layout.n_coils(), "coil"), extents, layout.acceleration());
-  if (layout.n_repetitions * layout.n_averages > 1) {
-    text += fmt::format("mean of {} and {}\n", counted(layout.n_repetitions, "repetition"),
-                        counted(layout.n_averages, "average"));
+  // Frames of so many readouts are made of readouts in their order, whatever their counters are.
+  if (layout.n_repetitions * layout.n_averages > 1 && options.scan.readouts_per_frame == 0) {
+    const std::string joined = counted(layout.n_repetitions, "repetition") + " and " +
+                               counted(layout.n_averages, "average");
+    text += layout.has_trajectory() ? "readouts of " + joined + " in one image\n"
+                                    : "mean of " + joined + "\n";
   }
   for (const std::string& note : layout.notes) text += note + "\n";
   text += partial_text(r, options);

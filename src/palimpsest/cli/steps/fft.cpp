@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest fft: Fourier transform along axes of an array.
 #include "palimpsest/cli/steps/prelude.hpp"
+#include "palimpsest/imaging/results/image_formats.hpp"
+#include "palimpsest/io/format.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -11,7 +13,9 @@ struct FftCommand {
   CommonOptions common;
 };
 
-std::vector<index_t> axes_of(const std::string& text, const Image& image) {
+// A BART file has all of BART's dimensions: those of one point, which an Image lacks, need no
+// transform.
+std::vector<index_t> axes_of(const std::string& text, const Image& image, bool is_bart) {
   std::vector<index_t> axes;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t to = std::min(text.find(':', at), text.size());
@@ -20,10 +24,15 @@ std::vector<index_t> axes_of(const std::string& text, const Image& image) {
     const auto found = std::find_if(image.names.begin(), image.names.end(),
                                     [&](const NamedDimension& d) { return d.text() == name; });
     if (found == image.names.end()) {
+      if (is_bart && is_bart_dimension(name)) continue;
       throw UsageError(fmt::format("[--dims] '{}': no dimension {} in {}. Try --axes", text, name,
                                    image.names.str()));
     }
     axes.push_back(found - image.names.begin());
+  }
+  if (axes.empty()) {
+    throw UsageError(fmt::format("[--dims] '{}': these have one point each, expected some of {}",
+                                 text, image.names.str()));
   }
   return axes;
 }
@@ -35,7 +44,8 @@ void fft(const FftCommand& options) {
   announce_image(outputs, options.output, array_endings());
   Image image = read_image(options.input);
   name_axes(image, options.axes);
-  const std::vector<index_t> axes = axes_of(options.dims, image);
+  const bool is_bart = options.axes.empty() && detect_format(options.input) == FileFormat::cfl;
+  const std::vector<index_t> axes = axes_of(options.dims, image, is_bart);
   const DType dtype =
       image.data.dtype() == DType::complex128 || image.data.dtype() == DType::float64
           ? DType::complex128

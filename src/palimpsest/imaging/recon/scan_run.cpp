@@ -355,6 +355,11 @@ void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, ind
 
 void ScanReconstruction::Impl::check_image(const ScanReconstructionResult& result) const {
   if (largest_part(result.image) != 0) return;
+  if (result.status == Status::max_iterations) {
+    throw wrong_option("iterations",
+                       "the image is 0 everywhere after {} of them. Try more, or smaller weights",
+                       result.iterations);
+  }
   if (result.iterations == 0 && options.tolerance >= 1) {
     throw wrong_option("tolerance",
                        "got {}, above the residual of an image "
@@ -596,9 +601,10 @@ ScanReconstructionResult ScanReconstruction::Impl::run(const Progress& given) {
   }
   maps = maps_file.array = Tensor();
   gather(result);
-  // The image of a solve that was ended, or that did all its iterations, may be 0 so far.
+  // The image of a solve that was ended may be 0 so far.
   const bool is_final = result.status == Status::converged || result.status == Status::breakdown ||
-                        result.status == Status::diverged;
+                        result.status == Status::diverged ||
+                        result.status == Status::max_iterations;
   if (team.rank() == 0 && is_final) check_image(result);
   if (kept_maps) {
     // The items are the last axis, and (slice, [set], coil, ..) come before.

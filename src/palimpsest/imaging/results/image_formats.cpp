@@ -351,6 +351,10 @@ Image from_ismrmrd(const IsmrmrdImages& images) {
 
 // -- BART -----------------------------------------------------------------------------------------
 
+bool is_bart_dimension(const std::string& name) {
+  return std::find(std::begin(kBartNames), std::end(kBartNames), name) != std::end(kBartNames);
+}
+
 Tensor to_bart(const Image& given) {
   check_names(given);
   // Coefficients of a basis are BART's dimension 6.

@@ -27,6 +27,8 @@ Image from_ismrmrd(const IsmrmrdImages& images);
 /// True if the directions are independent. Scanners that do not know them write zeros.
 bool are_directions(const std::array<std::array<double, 3>, 3>& directions);
 
+/// True for Nx, Ny, Nz, C, M, B5 .. B9, T, B11, B12, S, B14, B15: those that every BART file has.
+bool is_bart_dimension(const std::string& name);
 /// The array with BART's dimensions as axes in reverse order, for write_cfl(), and back.
 ///
 /// Errors   ShapeError "BART": an axis that BART does not have
