@@ -41,6 +41,25 @@ TEST(ParseBytes, RefusesWhatIsNoNumberOfBytes) {
   }
 }
 
+// Averages of iterates, and so a few bytes, depend on the number of iterations.
+TEST(Plan, AnnouncesTheBytesOfTheRun) {
+  const ScratchDirectory dir;
+  ASSERT_EQ(run_command({"simulate", dir / "scan.h5", "--size", "48", "--coils", "4"}).code, 0);
+  for (const char* term : {"l2:0.01", "l1wav:0.005", "tv:0.01"}) {
+    for (const char* iterations : {"2", "30"}) {
+      const std::vector<std::string> how = {dir / "scan.h5", "--reg",    term,
+                                            "--iterations",  iterations, "--json"};
+      std::vector<std::string> plan = how, recon = how;
+      plan.insert(plan.begin(), "plan");
+      recon.insert(recon.begin(), "recon");
+      const Json planned = Json::parse(run_command(plan).out);
+      const Json done = Json::parse(run_command(recon).out);
+      EXPECT_EQ(planned.at("announced_peak_bytes"), done.at("announced_peak_bytes"))
+          << term << " " << iterations;
+    }
+  }
+}
+
 class Memory : public ::testing::Test {
  protected:
   static constexpr index_t kN = 24, kCoils = 6;

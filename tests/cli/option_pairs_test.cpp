@@ -294,6 +294,7 @@ CommandSamples OptionPairs::plan_samples() const {
       .name = "plan",
       .arguments = {dir / "several.h5"},
       .options = {{"--method", {{"--method", "adjoint"}}},
+                  {"--iterations", {{"--iterations", "3"}}},
                   {"--maps", {{"--maps", dir / "maps.npy"}}},
                   {"--reg", {{"--reg", "tv:0.01"}}},
                   {"--sets", {{"--sets", "2"}}},
@@ -329,7 +330,8 @@ CommandSamples OptionPairs::plan_samples() const {
                 {{"--contrast", "0"}, {"--contrast"}, true},
                 {{"--phase", "0"}, {"--phase"}, true},
                 {{"--set", "0"}, {"--set"}, true}},
-      .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet", "--place"}};
+      .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet", "--place",
+                    "--iterations"}};
   // Both give the same number.
   command.subsumed.insert({"--lambda", "--config"});
   command.subsumed.insert({"--config", "--lambda"});
@@ -355,7 +357,6 @@ CommandSamples OptionPairs::recon_samples() const {
        {"--html", {{"--html", dir / "i.html"}}},
        {"--save", {{"--save", dir / "i.npy"}}},
        {"--save-maps", {{"--save-maps", dir / "m.npy"}}},
-       {"--iterations", {{"--iterations", "3"}}},
        {"--tolerance", {{"--tolerance", "0.9"}}},
        {"--time-limit", {{"--time-limit", "2h"}}},
        {"--seed", {{"--seed", "7"}, {"--reg", "l1wav:0.01"}}},

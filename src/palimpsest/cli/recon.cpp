@@ -212,7 +212,6 @@ void add_recon(CommandLine& line) {
               "Output: the coil maps that were used, .npy, .cfl or .hdr")
       .option("--html", "FILE.html", options->html,
               "Output: page with image, facts, convergence and memory, for a browser")
-      .option("--iterations", "N", options->iterations, "Most iterations")
       .option("--tolerance", "X", options->tolerance,
               "Residual at which the iteration stops; default: 1e-6 with l2 alone, else 0")
       .option("--time-limit", "TIME", options->time_limit,
@@ -234,7 +233,7 @@ void add_recon(CommandLine& line) {
       .needs("--every", {"--checkpoint"})
       .excludes("--resume", {"--start"})
       .excludes("--method",
-                {"--iterations", "--tolerance", "--time-limit", "--checkpoint", "--resume",
+                {"--tolerance", "--time-limit", "--checkpoint", "--resume",
                  "--partial-on-interrupt", "--progress"},
                 "adjoint")
       .excludes("--quiet", {"--progress"})

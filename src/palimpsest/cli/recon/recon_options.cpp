@@ -272,6 +272,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "llr, nonneg, real, ball; may be given several times; default: l2:0.015")
       .choice("--method", methods, options.method,
               "Reconstruction method; automatic: the best for the regularizers")
+      .option("--iterations", "N", options.iterations, "Most iterations")
       .option("--maps", "FILE", options.maps,
               "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
       .option("--sets", "N", options.sets, "Sets of coil maps that are estimated")
@@ -323,7 +324,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Output: memory plan of one iteration, as .svg, .json or .txt");
   add_shared(command, options)
       .excludes("--lambda", {"--reg"})
-      .excludes("--method", {"--lambda", "--reg", "--start"}, "adjoint")
+      .excludes("--method", {"--lambda", "--reg", "--start", "--iterations"}, "adjoint")
       .excludes("--sets", {"--maps"})
       .needs("--scratch", {"--memory"});
   return command;
