@@ -405,3 +405,58 @@ def test_workers_of_a_data_loader_compute_the_same():
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(rows.numpy(), [CONVOLUTION(np.full(5, float(k))) for k in range(6)])
+
+
+# -- forward mode ---------------------------------------------------------------------------------
+
+# torch warns of a use of its own when it begins with it.
+of_torch = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
+
+
+@of_torch
+def test_tangents_pass_through():
+    import torch.autograd.forward_ad as forward_ad
+
+    x, t = torch.arange(4.0, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    w = learned(4)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        for A in (ps.Dense(W, "MN,N->M"), ps.Fft(1, batch=()), ps.Diagonal(w, "N"), ps.Identity("N")):
+            for grad_mode in (torch.enable_grad, torch.no_grad):
+                with grad_mode():
+                    y, tangent = forward_ad.unpack_dual(A(dual))
+                torch.testing.assert_close(y.detach(), A(x).detach())
+                torch.testing.assert_close(tangent.detach(), A(t).detach())
+        assert forward_ad.unpack_dual(ps.Identity("N")(x)).tangent is None
+        v = ps.dvector("v")
+        f = ps.function([v], ps.ops.exp(v))
+        torch.testing.assert_close(forward_ad.unpack_dual(ps.torch.wrap(f)(dual)).tangent, x.exp())
+        with pytest.raises(TypeError, match="with a tangent.*Try palimpsest.torch.wrap"):
+            f(dual)
+        with pytest.raises(TypeError, match="with a tangent"):
+            ps.asarray(dual)
+    torch.testing.assert_close(f(x), x.exp())
+
+
+@of_torch
+def test_forward_mode_agrees_with_differences():
+    w = needing(4)
+    x = needing(4)
+    assert check(ps.Dense(W, "MN,N->M"), x, check_forward_ad=True)
+    assert check(lambda x, w: ps.Diagonal(w, "N")(x), (x, w))
+    v = ps.dvector("v")
+    f = ps.torch.wrap(ps.function([v], [ps.ops.sin(v) * v, ps.ops.sum(v**3)]))
+    assert check(f, needing(3, dtype=torch.float64), check_forward_ad=True)
+
+
+def test_a_parameter_that_torch_learns_is_summed_by_torch():
+    w = learned(3)
+    total = ps.Diagonal(w, "N").weight.sum()
+    total.backward()
+    assert isinstance(total, torch.Tensor) and w.grad.tolist() == [1, 1, 1]
+    assert ps.Diagonal(w, "N").weight.max(0).values.shape == ()
+
+
+def test_advice_about_dtypes_is_that_of_torch():
+    with pytest.raises(TypeError, match=r"Try \.to\(torch\.float32\)"):
+        ps.Identity("N")(torch.ones(3, dtype=torch.float16))
