@@ -107,6 +107,36 @@ TEST(Nufft, HasTheAccuracyThatItsWidthPromises) {
   }
 }
 
+// The corners of k-space alone, and points that all lie at one place between two grid elements.
+TEST(Nufft, PointsAtOnePlaceHaveAtMostTwiceTheError) {
+  for (const Extents& image : kImages) {
+    const auto ndim = static_cast<index_t>(image.size());
+    Extents shape{60};
+    for (const index_t n : image) shape.push_back(n);
+    const Tensor x = noise(shape, DType::complex128);
+    Tensor corners = Tensor::zeros({index_t{1} << ndim, ndim}, DType::float64);
+    auto* const k = static_cast<double*>(corners.raw_mutable_data());
+    for (index_t i = 0; i < corners.numel(); ++i) {
+      const bool is_upper = ((i / ndim) >> (i % ndim)) % 2 == 1;
+      k[i] =
+          (is_upper ? 0.5 : -0.5) * static_cast<double>(image[static_cast<std::size_t>(i % ndim)]);
+    }
+    for (const double oversamp : {1.25, 1.5, 2.0}) {
+      Tensor between = Tensor::zeros({1, ndim}, DType::float64);  // 7.05 elements from the middle
+      between.fill(7.05 / oversamp);
+      for (const Tensor& locs : {corners, between}) {
+        const Tensor expected = direct(x, locs, image);
+        for (const double w : {2.0, 3.0, 4.0, 6.0, 8.0}) {
+          const NufftOptions options{.oversamp = oversamp, .width = PerAxis(w), .fast_size = false};
+          const double promised = nufft_expected_error(static_cast<int>(ndim), w, oversamp);
+          EXPECT_LE(difference(transformed(x, locs, options), expected), 2 * promised)
+              << ndim << "-D w " << w << " os " << oversamp;
+        }
+      }
+    }
+  }
+}
+
 // Measured: relative l2 errors for white noise in one dimension.
 TEST(Nufft, HasTheMeasuredAccuracyInOneDimension) {
   const Extents image{200};

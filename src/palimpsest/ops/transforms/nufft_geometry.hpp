@@ -31,8 +31,9 @@ struct NufftGeometry {
   std::array<double, 3> axis_scale{1, 1, 1};
 };
 
-/// Bound of the relative error for white-noise images, with D axes of the same width:
-/// 1.5 sqrt(D) (2 os - 1.1) exp(-pi w sqrt(1 - 1/os)).
+/// Bound of the relative error, in the root mean square over white-noise images and points that are
+/// spread over k-space, with D axes of the same width: 1.5 sqrt(D) (2 os - 1.1) exp(-pi w sqrt(1 -
+/// 1/os)). Points that all lie at one place between two grid elements have at most twice as much.
 double nufft_expected_error(int ndim, double width, double oversamp);
 /// Bound for any image, along one axis, in the spectral norm: about twice the one above.
 double nufft_error_bound(double width, double oversamp);
