@@ -84,11 +84,15 @@ int processor_level() {
 #endif
 }
 
-// The level that kernels use, by their name in OpenBLAS.
+// The level that kernels use, by their name in OpenBLAS. Names that are not listed belong to newer
+// versions, whose choice stays.
 int kernel_level(std::string_view core) {
-  constexpr std::array<std::string_view, 3> kAvx512 = {"SkylakeX", "Cooperlake", "SapphireRapids"};
-  if (std::find(kAvx512.begin(), kAvx512.end(), core) != kAvx512.end()) return 2;
-  return core == "Haswell" || core == "Zen" ? 1 : 0;
+  constexpr std::array<std::string_view, 18> kOlder = {
+      "Unknown", "Katmai",  "Coppermine", "Northwood", "Prescott", "Banias",
+      "Core2",   "Penryn",  "Dunnington", "Nehalem",   "Atom",     "Sandybridge",
+      "Athlon",  "Opteron", "Barcelona",  "Bobcat",    "Nano",     "Opteron_SSE3"};
+  if (std::find(kOlder.begin(), kOlder.end(), core) != kOlder.end()) return 0;
+  return core == "Haswell" || core == "Zen" ? 1 : 2;
 }
 
 std::string core_name() { return openblas_get_corename != nullptr ? openblas_get_corename() : ""; }
