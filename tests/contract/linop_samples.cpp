@@ -400,6 +400,11 @@ std::vector<LinopSample> linop_samples() {
                      {.batch = "C", .eps = 1e-6, .toeplitz = Toeplitz::yes});
       },
       {.sizes = {{"C", 2}}});
+  // Names of neighbours that the inside of the normal operator might have chosen.
+  add("NufftToeplitzBesideNames", [](DType t) {
+    return Chain(Dense(random({6, 2, 3}, t), "NxKxNx1,Nx1->KxNx"),
+                 Nufft(locations({6}, 9, t), {6}, "K", {.eps = 1e-6, .toeplitz = Toeplitz::yes}));
+  });
   add("NufftToeplitzDense",
       [](DType t) {
         return Nufft(locations({6, 7}, 20, t), {6, 7}, "K",

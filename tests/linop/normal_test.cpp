@@ -45,6 +45,17 @@ TEST(Normal, OfSenseNeedsNoGather) {
   expect_close(dense(N), testing::adjoint(a) * a);
 }
 
+// The names of the output avoid those inside as well.
+TEST(Normal, FreshNamesAreNewInTheWholeTree) {
+  const NamedLinop A =
+      Chain(Dense(random({2, 3}), "Z2Z1,Z1->Z2"), Dense(random({4, 2}), "MZ2,Z2->M"));
+  const NamedLinop N = A.N(Output::fresh);
+  EXPECT_EQ(N.shape().str(), "(Z1) -> (Z3)");
+  EXPECT_EQ((A + A).N(Output::fresh).shape().str(), "(Z1) -> (Z3)");
+  const Tensor x = random({3});
+  EXPECT_TRUE(allclose(N(x), A.N()(x), 1e-13, 1e-13));
+}
+
 TEST(Normal, OfSenseWithWeightsHasOneDiagonalToo) {
   const Tensor w = Tensor::random_uniform({10}, DType::float64, {1});
   const NamedLinop A = Diagonal(w, "C K") * sense();

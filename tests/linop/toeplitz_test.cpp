@@ -2,6 +2,8 @@
 // The normal operator of a Nufft as a convolution, against matrices.
 #include "linop/linop_support.hpp"
 #include "linop/nufft_support.hpp"
+#include "palimpsest/linop/containers/kronecker.hpp"
+#include "palimpsest/linop/copies/saving.hpp"
 #include "palimpsest/linop/transforms/nufft.hpp"
 
 namespace palimpsest {
@@ -71,6 +73,47 @@ TEST(Toeplitz, EqualsTheComposedNormalWithinItsAccuracy) {
   const Matrix E = exact_nufft(k, image);
   const NamedLinop coarse = Nufft(k, image, "K", {.toeplitz = Toeplitz::yes, .toeplitz_eps = 1e-3});
   expect_within(dense(coarse.N()), adjoint(E) * E, 1e-3);
+}
+
+// Names inside are never names that a user chose, nor those of another such operator.
+TEST(Toeplitz, ItsInnerNamesAreItsOwn) {
+  const Tensor k = trajectory({8}, 3);
+  const NufftLinopOptions yes{.input = Dims("Nx"), .eps = 1e-9, .toeplitz = Toeplitz::yes};
+  for (const char* const name : {"Nx1", "Kx", "Nx16", "K1", "C"}) {
+    for (const char* const batch : {"...", "B"}) {
+      NufftLinopOptions options = yes;
+      options.batch = batch;
+      const NamedLinop F = Nufft(k, {8}, "K", options);
+      const NamedLinop basis =
+          Dense(random({8, 4}), Dims{"Nx", name}, Dims{"B", name}, Dims{"B", "Nx"});
+      const NamedLinop A = F * basis;
+      const Tensor x = random({2, 4});
+      EXPECT_TRUE(allclose(A.N()(x), A.H()(A(x)), 1e-7, 1e-7)) << name;
+      EXPECT_EQ(A.N().size(name), 4);
+      EXPECT_TRUE(allclose((F.N() * basis)(x), F.N()(basis(x)), 1e-12, 1e-12));
+      // A batch dimension of the name, which the ellipsis stands for.
+      if (F.ishape().has_ellipsis()) {
+        const NamedLinop maps = Dense(random({3, 8}), Dims{name, "Nx"}, "Nx", Dims{name, "Nx"});
+        const NamedLinop S = F * maps;
+        const Tensor image = random({8});
+        EXPECT_TRUE(allclose(S.N()(image), S.H()(S(image)), 1e-7, 1e-7)) << name;
+        EXPECT_EQ(F.N().renamed({{"Nx", name}}).ishape(), (Dims{"...", name}));
+      }
+    }
+  }
+  // Two grids in one chain, and side by side.
+  const NamedLinop a = Nufft(k, {8}, "K", yes).N();
+  const NamedLinop b = Nufft(k, {4}, "K", {.input = Dims("Ny"), .toeplitz = Toeplitz::yes}).N();
+  const NamedLinop crop = Crop({8}, {4}, {.in = Dims("Nx"), .out = Dims("Ny")});
+  const Tensor x = random({8});
+  EXPECT_TRUE(allclose((b * crop * a)(x), b(crop(a(x))), 1e-12, 1e-12));
+  EXPECT_TRUE(dot_test(Kronecker(a, b)).ok);
+  // A user cannot choose them.
+  const std::string inner = a[0].oshape().back().str();
+  EXPECT_EQ(inner, "Nx~16p");
+  EXPECT_EQ(from_bytes(to_bytes(a))(x).shape(), x.shape());
+  expect_error<ValueError>([] { Dims("Nx~17p"); }, "derived");
+  expect_error<ValueError>([] { ND("Qq1~3w"); }, "derived");
 }
 
 TEST(Toeplitz, UnitsScalesAndPreparedLocations) {

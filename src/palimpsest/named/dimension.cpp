@@ -12,6 +12,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/named/inner_dimension.hpp"
 #include "palimpsest/named/token.hpp"
 
 namespace palimpsest {
@@ -72,8 +73,9 @@ Table& table() {
   return immortal([] { return Table(); });
 }
 
-// Text that is not exactly one token is a ValueError.
-void check_single(std::string_view text) {
+// Text that is not exactly one token is a ValueError; so is that of an inner_dimension() unless it
+// may be one.
+void check_single(std::string_view text, bool may_be_inner = false) {
   const std::string who = "[NamedDimension(" + quoted(text) + ")] ";
   if (text.empty()) {
     throw ValueError(who + "a dimension has no name: got an empty text, expected one token");
@@ -86,7 +88,13 @@ void check_single(std::string_view text) {
   };
   reject_separator(0);
   const std::size_t end = token_end(text, 0);
-  if (end == text.size()) return;
+  if (end == text.size()) {
+    const std::size_t mark = text.find('~');
+    if (mark == std::string_view::npos || may_be_inner) return;
+    throw ValueError(who + "'~' at position " + std::to_string(mark) +
+                     " is for dimensions inside derived operators: got " + quoted(text) +
+                     ", expected a name without it");
+  }
   reject_separator(end);
   if (is_upper(text[end])) {
     throw ValueError(who + "an upper-case letter starts a new dimension at position " +
@@ -153,6 +161,9 @@ NamedDimension NamedDimension::operator+(int k) const {
   if (sum > std::numeric_limits<std::int32_t>::max()) {
     throw OverflowError(complain("the index does not fit in 31 bits"));
   }
+  if (base().find('~') != std::string_view::npos) {
+    return stored_dimension(std::string(base()) + std::to_string(sum));
+  }
   return NamedDimension(base(), static_cast<int>(sum));
 }
 
@@ -168,6 +179,17 @@ PALIMPSEST_API std::strong_ordering operator<=>(const NamedDimension& a, const N
   const int order = a.base().compare(b.base());
   if (order != 0) return order < 0 ? std::strong_ordering::less : std::strong_ordering::greater;
   return a.entry_->index <=> b.entry_->index;
+}
+
+NamedDimension inner_dimension(const NamedDimension& d, std::int64_t extent, char mark) {
+  const std::string number = d.index() ? std::to_string(*d.index()) : "";
+  const std::string name = d.is_concrete() ? d.str() : "any" + number;
+  return stored_dimension(name + "~" + std::to_string(extent) + mark);
+}
+
+NamedDimension stored_dimension(std::string_view text) {
+  named::check_single(text, true);
+  return NamedDimension(named::table().insert(NamedDimension::canonical(text))->text);
 }
 
 std::ostream& operator<<(std::ostream& stream, const NamedDimension& d) {

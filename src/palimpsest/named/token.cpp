@@ -55,9 +55,23 @@ std::size_t parenthesis_end(std::string_view text, std::size_t start) {
   return end + 1;
 }
 
+// `~`, digits and a lower-case letter, of a dimension inside a derived operator: behind the name,
+// before its index.
+std::size_t mark_end(std::string_view text, std::size_t start) {
+  std::size_t end = start + 1;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  if (end > start + 1 && end < text.size() && is_lower(text[end])) return end + 1;
+  throw ValueError(complaint(text, "malformed mark", start, text.substr(start, end - start),
+                             "letters, digits or underscores"));
+}
+
 std::size_t name_end(std::string_view text, std::size_t start) {
   std::size_t end = start + 1;
   while (end < text.size() && continues_name(text[end])) ++end;
+  while (end < text.size() && text[end] == '~') {
+    end = mark_end(text, end);
+    while (end < text.size() && is_digit(text[end])) ++end;
+  }
   const std::size_t digits = index_digits(text.substr(start, end - start));
   check_number(text, end - digits, text.substr(end - digits, digits));
   return end;

@@ -6,9 +6,9 @@
 
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/prelude.hpp"
-#include "palimpsest/linop/core/window_name.hpp"
 #include "palimpsest/linop/operators/diagonal_factors.hpp"
 #include "palimpsest/linop/operators/restrict.hpp"
+#include "palimpsest/named/inner_dimension.hpp"
 #include "palimpsest/ops/control/control.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/ops/shape/blocks.hpp"
@@ -125,7 +125,7 @@ NamedLinop blocks_split(const NamedLinop& A, const Tile& tile) {
     const ND name = A.ishape()[A.ishape().size() - sizes.n() + *i];
     image[*i] = last - first;
     windows.emplace_back(name, slice(first, last));
-    names.push_back(window_name(name, taken));
+    names.push_back(inner_dimension(name, last - first, 'w').fresh(taken));
     taken.push_back(names.back());
     from = from.replaced(name, Dims(names.back()));
   }

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "palimpsest/named/inner_dimension.hpp"
+
 namespace palimpsest::manifest {
 namespace {
 
@@ -27,7 +29,7 @@ double number_of(const CheckedJson& json) {
 
 NamedDimension dim_of(const CheckedJson& json) {
   try {
-    return NamedDimension(json.text());
+    return stored_dimension(json.text());
   } catch (const ValueError& error) {
     json.fail(std::string("names no dimension: ") + error.what());
   }

@@ -143,9 +143,13 @@ NamedLinop NamedLinop::H() const {
 
 NamedLinop NamedLinop::N(Output output) const {
   if (output == Output::fresh) {
-    const NamedShape fresh = shape().N(Output::fresh);
+    // Names inside are taken too.
+    Dims taken = oshape();
+    for (const ND& d : dims()) {
+      if (!ishape().contains(d) && !taken.contains(d)) taken.push_back(d);
+    }
     NamedLinop adjoint = H();
-    adjoint.set_oshape(fresh.oshape());
+    adjoint.set_oshape(NamedShape(ishape(), taken).N(Output::fresh).oshape());
     return Chain(*this, adjoint);
   }
   if (!config().cache_adjoint_normal) return make_cacheable_normal(*this);

@@ -5,8 +5,8 @@
 
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/prelude.hpp"
-#include "palimpsest/linop/core/window_name.hpp"
 #include "palimpsest/linop/operators/identity.hpp"
+#include "palimpsest/named/inner_dimension.hpp"
 
 namespace palimpsest {
 namespace {
@@ -130,8 +130,11 @@ NamedLinop restrict_split(const NamedLinop& A, const Tile& tile) {
   for (const CutTile& cut : cuts) {
     if (cut.is_empty()) return Zero(A.ishape(), A.oshape(), {.sizes = sizes});
     taken.emplace_back(cut.in, slice(cut.start, cut.stop));
-    names.push_back(cut.is_padded() ? window_name(cut.out, avoid) : cut.out);
-    if (!cut.is_padded()) continue;
+    if (!cut.is_padded()) {
+      names.push_back(cut.out);
+      continue;
+    }
+    names.push_back(inner_dimension(cut.out, cut.stop - cut.start, 'w').fresh(avoid));
     avoid.push_back(names.back());
     padded.push_back(names.back());
     put.emplace_back(cut.out, slice(cut.before, cut.before + cut.stop - cut.start));

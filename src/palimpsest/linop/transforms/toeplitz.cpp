@@ -14,6 +14,7 @@
 #include "palimpsest/linop/transforms/fft.hpp"
 #include "palimpsest/linop/transforms/nufft_detail.hpp"
 #include "palimpsest/linop/transforms/point_axes.hpp"
+#include "palimpsest/named/inner_dimension.hpp"
 #include "palimpsest/ops/create/create.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 
@@ -187,19 +188,24 @@ PointMatrices matrices_of(const NamedLinop& inner, const Extents& points, std::s
   return result;
 }
 
+// Names for the inside that no neighbour has, unless the user chose those of the spectrum.
 struct ToeplitzNames {
-  ToeplitzNames(const NamedLinop& A, const Dims& others) {
+  ToeplitzNames(const NamedLinop& A, const Dims& others, const Extents& size) {
     const std::size_t n = A.attr("grid_size").as_integers().size();
     const std::vector<ND> all(A.ishape().begin(), A.ishape().end());
     const auto split = all.end() - static_cast<std::ptrdiff_t>(n);
     batch = Dims(std::vector<ND>(all.begin(), split));
     image = Dims(std::vector<ND>(split, all.end()));
-    padded = fresh_names(image, A.ishape());
-    kspace = A.attr("kspace").absent() ? default_names(n, true) : A.attr("kspace").as_dims();
-    const Dims taken = unite(unite(A.ishape(), padded), others);
-    const bool collides =
-        std::any_of(kspace.begin(), kspace.end(), [&](const ND& d) { return taken.contains(d); });
-    if (collides) kspace = fresh_names(padded, taken);
+    if (!A.attr("kspace").absent()) kspace = A.attr("kspace").as_dims();
+    const Dims taken = unite(A.ishape(), others);
+    const bool is_free =
+        !kspace.empty() &&
+        std::none_of(kspace.begin(), kspace.end(), [&](const ND& d) { return taken.contains(d); });
+    if (!is_free) kspace = {};
+    for (std::size_t k = 0; k < n; ++k) {
+      padded.push_back(inner_dimension(image[k], size[k], 'p'));
+      if (!is_free) kspace.push_back(inner_dimension(image[k], size[k], 'k'));
+    }
   }
   Dims batch, image, padded, kspace;
 };
@@ -208,7 +214,8 @@ struct ToeplitzNames {
 
 NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner) {
   const NufftGeometry g = nufft_geometry(A);
-  const ToeplitzNames names(A, inner ? inner->dims() : Dims());
+  const Extents size = factors_size(A, g);
+  const ToeplitzNames names(A, inner ? inner->dims() : Dims(), size);
   const bool is_trainable = inner && has_trainable(*inner);
   const auto parameter_of = [&](const Variable& factors) {
     return Parameter::derived(factors).as_trainable(is_trainable);
@@ -238,8 +245,8 @@ NamedLinop toeplitz_normal(const NamedLinop& A, const NamedLinop* inner) {
   const NamedLinop transform =
       Fft(static_cast<int>(g.ndim()),
           {.batch = names.batch, .grid = Grid{names.padded, names.kspace}, .centered = true});
-  const NamedLinop pad = Pad(g.image, factors_size(A, g),
-                             {.batch = names.batch, .in = names.image, .out = names.padded});
+  const NamedLinop pad =
+      Pad(g.image, size, {.batch = names.batch, .in = names.image, .out = names.padded});
   return pad.normal(transform.normal(L));
 }
 
