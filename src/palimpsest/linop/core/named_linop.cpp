@@ -75,14 +75,17 @@ NamedLinop from_arguments(LinopData data) {
   NamedLinop made = from_data(std::move(data));
   if (type.check) type.check(made);
   if (!type.derive) return made;
-  Parameters derived = type.derive(made);
+  Parameters derived = derived_parameters(made);
+  const bool is_any = !derived.empty();
   LinopData completed = copy_data(made);
   std::erase_if(completed.params, [&](const auto& p) {
     return std::any_of(derived.begin(), derived.end(),
                        [&](const auto& d) { return d.first == p.first; });
   });
   for (auto& d : derived) completed.params.push_back(std::move(d));
-  return from_data(std::move(completed));
+  made = from_data(std::move(completed));
+  if (is_any) remember_derived(made);
+  return made;
 }
 
 LinopData copy_data(const NamedLinop& A) { return A.node()->data; }
