@@ -92,6 +92,70 @@ TEST_P(LinopContract, WritesIntoMemoryThatMeetsItsInput) {
   }
 }
 
+// Names of the user that derived operators might make for themselves: the results are the same, in
+// a chain with an operator that has further such names too.
+TEST_P(LinopContract, TakesNamesLikeThoseOfDerivedOperators) {
+  const NamedLinop A = sized();
+  const Extents own = extents();
+  const Tensor x = Tensor::random_normal(own, DType::complex128, {5});
+  const Tensor y = A(x), back = A.H()(y), there = A(back);
+  std::vector<ND> made;
+  const auto is_usual = [](const ND& d) {
+    return d.is_concrete() && d.text().find('~') == std::string_view::npos;
+  };
+  const auto collect = [&](const NamedLinop& B) {
+    for (const ND& d : B.dims()) {
+      if (is_usual(d)) made.push_back(d);
+    }
+  };
+  for (const NamedLinop& B : {A, A.H()}) {
+    for (const NamedLinop& derived : {B, B.N(), B.N(Output::fresh)}) collect(derived);
+    for (const ND& d : B.dims()) {
+      if (!is_usual(d)) continue;
+      for (const int k : {1, 2}) made.push_back(d + k);
+      if (const auto n = B.size(d)) made.push_back(ND(d.base(), static_cast<int>(2 * *n)));
+    }
+  }
+  for (const char* const name : {"Kx", "Ky", "Kz", "W1", "W2", "D"}) made.emplace_back(name);
+  std::uint64_t state = GetParam().name.size();
+  const auto next = [&](std::size_t n) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::size_t>(state >> 33) % n;
+  };
+  for (int round = 0; round < 4; ++round) {
+    Renaming names;
+    std::set<ND> taken;
+    for (const ND& d : A.dims()) {
+      if (!d.is_concrete()) continue;
+      ND name = made[next(made.size())];
+      while (!taken.insert(name).second) name = name + 1;
+      names.emplace(d, name);
+    }
+    const NamedLinop B = A.renamed(names);
+    SCOPED_TRACE(B.str());
+    EXPECT_TRUE(equal(B(x), y));
+    EXPECT_TRUE(allclose(B.N()(x), back, 1e-4, 1e-4));
+    EXPECT_TRUE(allclose(B.N(Output::fresh)(x), back, 1e-10, 1e-10));
+    EXPECT_TRUE(allclose(B.H().N()(y), there, 1e-4, 1e-4));
+    EXPECT_TRUE(allclose(A.N().renamed(names)(x), back, 1e-4, 1e-4));
+    // Behind an operator from a dimension of another such name and size.
+    if (A.ishape().has_ellipsis() || own.empty() || !A.ishape()[0].is_concrete()) continue;
+    ND inner = made[next(made.size())];
+    while (!taken.insert(inner).second) inner = inner + 1;
+    Dims from = B.ishape(), weight{B.ishape()[0], inner};
+    from = from.replaced(B.ishape()[0], Dims(inner));
+    const Tensor w = Tensor::random_normal({own[0], 2}, DType::complex128, {6});
+    const NamedLinop basis = Dense(w, weight, from, B.ishape());
+    const NamedLinop C = B * basis;
+    Extents few = own;
+    few[0] = 2;
+    const Tensor v = Tensor::random_normal(few, DType::complex128, {7});
+    EXPECT_TRUE(allclose(C.N()(v), C.H()(C(v)), 1e-4, 1e-4));
+    EXPECT_TRUE(allclose((B.N() * basis)(v), B.N()(basis(v)), 1e-10, 1e-10));
+    EXPECT_EQ(C.N().size(inner), 2);
+  }
+}
+
 // One tile along each dimension that can be cut, of the operator, its adjoint and its normal
 // operator.
 TEST_P(LinopContract, HoldsForTiles) {
