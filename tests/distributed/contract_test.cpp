@@ -154,7 +154,10 @@ void DistributedContract::expect_same(const NamedLinop& A, const Extents& extent
   const Side in{A.ishape(), extents, before}, out{A.oshape(), Ax.shape(), behind};
   EXPECT_LT(distance(applied(part, x, in, out, team), Ax), 1e-11);
   EXPECT_LT(distance(applied(part.H(), y, out, in, team), A.H()(y)), 1e-11);
-  EXPECT_LT(distance(applied(part.N(), x, in, in, team), A.N()(x)), 1e-11);
+  // A Toeplitz normal operator is that of the exact transform; parts may compose theirs.
+  const bool is_exact = GetParam().name.find("Toeplitz") == std::string::npos;
+  const double of_normal = is_exact ? 1e-11 : 1e-5;
+  EXPECT_LT(distance(applied(part.N(), x, in, in, team), A.N()(x)), of_normal);
   // Files do not store devices, and unnamed dimensions do not tell along which they are joined.
   const Dims dims = A.dims();
   const bool has_nameless =
@@ -170,7 +173,8 @@ void DistributedContract::expect_same(const NamedLinop& A, const Extents& extent
     if (!whole) continue;
     // An error on one rank only must not block the others.
     EXPECT_NO_THROW({
-      EXPECT_LT(distance((*whole)(x), is_normal ? A.N()(x) : Ax), 1e-11) << *whole;
+      EXPECT_LT(distance((*whole)(x), is_normal ? A.N()(x) : Ax), is_normal ? of_normal : 1e-11)
+          << *whole;
       if (!is_normal) {
         EXPECT_LT(distance(whole->H()(y), A.H()(y)), 1e-11) << *whole;
       }
