@@ -107,6 +107,26 @@ TEST_F(DebugModeTest, AnOpMayReturnItsSecondInputIfItSaysSo) {
 }
 
 TEST_F(DebugModeTest, ARowAndAColumnPassEveryPattern) {
+TEST_F(DebugModeTest, ResultsWithoutElementsPass) {
+  const Variable none = x(slice(2, 2));
+  const std::vector<std::vector<Variable>> lists{{none},
+                                                 {none, x * 2.0},
+                                                 {Variable((x * 2.0)(slice(2, 2)))},
+                                                 {-none},
+                                                 {ops::roll(none, 1, 0), none},
+                                                 {Variable(none(slice({}, {}, -1))), none},
+                                                 {ops::cumsum(none), none}};
+  for (const std::vector<Variable>& list : lists) {
+    const Function f =
+        function({x}, std::vector<Out>(list.begin(), list.end()), {.mode = all_patterns()});
+    EXPECT_EQ(f(a)[0].shape(), Extents{0});
+  }
+  const Variable known = make_input({DType::float64, {0}, {}}, "known");
+  const std::vector<Variable> parts{known, known(slice({}, {}, -1)), known * 2.0};
+  function({In(known, {.is_mutable = true})}, std::vector<Out>(parts.begin(), parts.end()),
+           {.mode = all_patterns()})(Tensor::zeros({0}));
+}
+
   const Variable m = make_input({DType::float64, {3, 4}, {}}, "m");
   const LiarSpec spec{.outputs = 2,
                       .shapes =

@@ -259,6 +259,20 @@ std::pair<InconsistencyKind, VarInfo*> GraphState::fault_of(
   return worst;
 }
 
+bool GraphState::is_overwritten(const Variable& v) const {
+  const VarInfo* const info = find(v);
+  return info && std::any_of(info->entries.begin(), info->entries.end(),
+                             [](const Entry& e) { return e.is_member; });
+}
+
+bool GraphState::has_no_elements(const Variable& v) const {
+  VarInfo* const info = find(v);
+  const std::vector<Top> tops = info ? tops_of(*info, Region::whole(), false) : std::vector<Top>();
+  return info && std::none_of(tops.begin(), tops.end(), [](const Top& top) {
+           return meets_any(top.written, Region::whole(), top.var->type());
+         });
+}
+
 // -- records ---------------------------------------------------------------------------------
 
 void GraphState::queue(Record& record) {
@@ -358,6 +372,7 @@ void GraphState::take(Record& record, Walk found) {
       if (slot.node != &node && slot.node->is_declared) ++record.support[slot.node];
     });
   }
+  const bool writes_any = !found.members.empty();  // false: the written regions are empty
   record.members = std::move(found.members);
   record.runs = std::move(found.runs);
   for (Run* run : record.runs) run->passed.insert(&record);
@@ -366,8 +381,8 @@ void GraphState::take(Record& record, Walk found) {
   std::sort(readers.begin(), readers.end(),
             [](const auto& a, const auto& b) { return a.first->label > b.first->label; });
   for (const auto& [reader, count] : readers) add_support(*reader, node, count);
-  record.is_last = std::any_of(record.tops.begin(), record.tops.end(),
-                               [](const Top& top) { return top.var->is_last; });
+  record.is_last = writes_any && std::any_of(record.tops.begin(), record.tops.end(),
+                                             [](const Top& top) { return top.var->is_last; });
   if (record.is_last) add_support(*barrier_, node, 1);
 }
 

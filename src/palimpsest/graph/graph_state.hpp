@@ -318,6 +318,11 @@ class GraphState {
   /// The tops at which such a walk turns round. It stops at earlier writers only where no writer
   /// joins inputs.
   std::vector<Top> tops_of(VarInfo& destroyed, const Region& written, bool may_stop) const;
+  /// True if a node overwrites elements of the variable, as far as extents are known: it must not
+  /// be protected then. Arrays without elements are not overwritten.
+  bool is_overwritten(const Variable& v) const;
+  /// True if the variable is known to show no element, by its type or as a part of another one.
+  bool has_no_elements(const Variable& v) const;
   /// The gravest fault, by R1 and R3, of overwriting `input` of a node by `writer`: that node or
   /// its replacement.
   std::pair<InconsistencyKind, VarInfo*> fault_of(const NodeInfo& node, const Apply& writer,

@@ -215,7 +215,10 @@ Region Region::composed(const Region& middle, const TensorType& parent) const {
 }
 
 bool Region::meets(const Region& other, const TensorType& parent) const {
-  if (is_empty() || other.is_empty()) return false;
+  // Nothing is read or written of an array without elements. All that asks comes here.
+  const bool has_elements =
+      std::find(parent.shape.begin(), parent.shape.end(), 0) == parent.shape.end();
+  if (!has_elements || is_empty() || other.is_empty()) return false;
   if (is_whole() || is_unknown() || other.is_whole() || other.is_unknown()) return true;
   if (is_box() && other.is_box()) {
     for (std::size_t k = 0; k < std::min(ranges_.size(), other.ranges_.size()); ++k) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "palimpsest/graph/collective.hpp"
+#include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/plan/planner.hpp"
 #include "palimpsest/plan/position.hpp"
 
@@ -124,7 +125,7 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   request.n_arguments = graph->inputs().size();
   request.n_results = graph->outputs().size();
   for (const Variable& v : graph->inputs()) {
-    request.overwritten.push_back(!graph->destroyers(v).empty());
+    request.overwritten.push_back(graph->state().is_overwritten(v));
     if (!request.overwritten.back()) graph->protect(v);
   }
   request.argument_is_lent.assign(request.n_arguments, false);

@@ -6,6 +6,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/graph/aliased_inputs.hpp"
+#include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -33,19 +34,13 @@ std::vector<Variable> add_memory_of(const FunctionGraph& graph, AliasedInputs& a
 }  // namespace
 
 void Program::finish() {
-  AliasedInputs aliased;
-  std::unordered_set<const VariableNode*> written;
-  for (const Apply& node : graph.toposort()) {
-    for (int i : overwritten_inputs(node)) {
-      add_memory_of(graph, aliased, node.input(static_cast<std::size_t>(i)), written);
-    }
-  }
   overwritten.clear();
-  for (const Variable& v : graph.inputs()) overwritten.push_back(written.contains(v.node()));
+  for (const Variable& v : graph.inputs()) overwritten.push_back(graph.state().is_overwritten(v));
   overwrites_any = std::find(overwritten.begin(), overwritten.end(), true) != overwritten.end();
   is_updated.clear();
   for (const ContainerSpec& spec : containers) is_updated.push_back(spec.is_updated);
   borrows_any = false;
+  AliasedInputs aliased;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].borrow) continue;
     borrows_any = true;

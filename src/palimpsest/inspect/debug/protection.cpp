@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/inspect/debug/protection.hpp"
 
-#include <algorithm>
 #include <memory>
+
+#include "palimpsest/graph/graph_state.hpp"
 
 namespace palimpsest {
 namespace {
@@ -35,9 +36,7 @@ FunctionGraph copy_with(const FunctionGraph& graph, const std::vector<Variable>&
 }
 
 void try_to_overwrite(const FunctionGraph& graph, const Variable& v, const std::string& role) {
-  // An array without elements cannot be overwritten.
-  const Extents& shape = v.type().shape;
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
+  if (graph.state().has_no_elements(v)) return;
   const Variable inputs[] = {v};
   const auto claim = std::make_shared<const Claim>();
   const FunctionGraph trial = copy_with(graph, {claim->make_node(inputs).output(0)});
