@@ -10,6 +10,7 @@
 #include "inspect/liar_ops.hpp"
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/debug/guarded_memory.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -106,7 +107,6 @@ TEST_F(DebugModeTest, AnOpMayReturnItsSecondInputIfItSaysSo) {
   EXPECT_EQ(f(a, b).tensor().to_vector<double>(), (std::vector<double>{6, 7, 8, 9}));
 }
 
-TEST_F(DebugModeTest, ARowAndAColumnPassEveryPattern) {
 TEST_F(DebugModeTest, ResultsWithoutElementsPass) {
   const Variable none = x(slice(2, 2));
   const std::vector<std::vector<Variable>> lists{{none},
@@ -127,6 +127,7 @@ TEST_F(DebugModeTest, ResultsWithoutElementsPass) {
            {.mode = all_patterns()})(Tensor::zeros({0}));
 }
 
+TEST_F(DebugModeTest, ARowAndAColumnPassEveryPattern) {
   const Variable m = make_input({DType::float64, {3, 4}, {}}, "m");
   const LiarSpec spec{.outputs = 2,
                       .shapes =
@@ -596,6 +597,65 @@ TEST_F(DebugModeTest, FindsWritesBetweenTheElementsOfADestination) {
                                }},
                           {x});
   expect_text(error_of<BadAccess>({x}, v, {a}), "memory between elements changed: wrote at byte 8");
+}
+
+// Each keeps an address for its next run, reads or writes there, and is otherwise correct.
+TEST_F(DebugModeTest, FindsAccessesToMemoryOfEarlierRuns) {
+  if (!GuardedMemory::has_pages()) GTEST_SKIP() << "no page protection on this system";
+  const auto keep = [&](std::function<volatile double*(RunContext&)> address, bool writes,
+                        bool only_first) {
+    auto kept = std::make_shared<volatile double*>(nullptr);
+    return liar({.scratch = 64,
+                 .run =
+                     [=](RunContext& c) {
+                       if (*kept && writes) **kept = 1;
+                       if (*kept && !writes) static_cast<void>(**kept);
+                       Liar::copy(c.input(0), c.output(0));
+                       if (!*kept || !only_first) *kept = address(c);
+                     }},
+                {x});
+  };
+  const auto input = [](RunContext& c) {
+    return static_cast<volatile double*>(const_cast<void*>(c.input(0).data));
+  };
+  const auto output = [](RunContext& c) { return static_cast<volatile double*>(c.output(0).data); };
+  const auto scratch = [](RunContext& c) {
+    return reinterpret_cast<volatile double*>(c.scratch().data());
+  };
+  for (const bool writes : {false, true}) {
+    for (const bool only_first : {false, true}) {
+      for (const auto& address :
+           std::vector<std::function<volatile double*(RunContext&)>>{input, output, scratch}) {
+        const auto error = error_of<BadAccess>({x}, keep(address, writes, only_first), {a});
+        expect_text(error, writes ? "stale address: it wrote" : "stale address: it read");
+        EXPECT_EQ(error.output(), -1);
+      }
+    }
+  }
+}
+
+TEST_F(DebugModeTest, FindsAccessesToMemoryThatACallBeforeGaveBack) {
+  if (!GuardedMemory::has_pages()) GTEST_SKIP() << "no page protection on this system";
+  // So big that the system has the pages again once the array is gone.
+  const index_t n = index_t{1} << 23;
+  auto kept = std::make_shared<const volatile double*>(nullptr);
+  auto reads = std::make_shared<bool>(false);
+  const Variable v = liar({.run =
+                               [=](RunContext& c) {
+                                 if (*reads) static_cast<void>(**kept);
+                                 Liar::copy(c.input(0), c.output(0));
+                                 if (!*reads) {
+                                   *kept = static_cast<const double*>(c.input(0).data) + 5000;
+                                 }
+                               }},
+                          {x});
+  function({x}, v)(Tensor::zeros({n}));
+  *reads = true;
+  try {
+    error_of<BadAccess>({x}, v, {a});
+  } catch (const std::runtime_error&) {
+    // The allocator kept the pages: reading there harms nobody.
+  }
 }
 
 TEST_F(DebugModeTest, StridesMayBeComparedToo) {

@@ -5,6 +5,7 @@
 
 #if defined(__linux__)
 #include <signal.h>
+#include <sys/mman.h>
 #endif
 
 #include <cstring>
@@ -138,7 +139,48 @@ TEST_F(GuardedMemoryTest, ThreadsAreToldApart) {
   EXPECT_EQ(found, std::vector<int>(8, 50));
 }
 
+TEST_F(GuardedMemoryTest, RecordsAccessesToBuffersThatAreGone) {
+  volatile std::byte* gone = nullptr;
+  {
+    const GuardedMemory first(requests, Side::lower, true);
+    gone = first.data(0) + 3;
+  }
+  for (int round = 0; round < 3; ++round) {  // the addresses stay taken
+    GuardedMemory memory(requests, Side::lower, true);
+    memory.start();
+    EXPECT_EQ(std::byte{*gone}, std::byte{0});
+    *gone = std::byte{1};
+    memory.stop();
+    ASSERT_EQ(memory.faults().size(), 1U);
+    EXPECT_TRUE(memory.faults()[0].is_stale);
+    EXPECT_EQ(memory.faults()[0].address, const_cast<const std::byte*>(gone));
+    EXPECT_EQ(memory.faults()[0].kind, MemoryFault::Kind::read);
+  }
+  StaleWatch watch;
+  *gone = std::byte{2};
+  const auto fault = watch.stop();
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->kind, MemoryFault::Kind::write);
+  EXPECT_FALSE(watch.stop());
+}
+
 #if defined(__linux__)
+TEST_F(GuardedMemoryTest, RecordsAccessesOfItsThreadToAddressesWithoutMemory) {
+  constexpr std::size_t kPages = 2, kBytes = kPages * 4096;
+  void* const pages =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  munmap(pages, kBytes);
+  auto* const bytes = static_cast<volatile std::byte*>(pages);
+  StaleWatch watch;
+  for (std::size_t i = 0; i < kPages; ++i) static_cast<void>(bytes[i * 4096]);
+  const auto fault = watch.stop();
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->address, pages);
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(pages, 4096, &resident), -1);  // nothing stays there
+}
+
 volatile sig_atomic_t foreign_faults = 0;
 void note_foreign(int, siginfo_t*, void*);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/inspect/debug/fault_handler.hpp"
@@ -34,7 +35,7 @@ std::byte* obtain(std::size_t bytes) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
-void give_back(std::byte* memory, std::size_t bytes) { munmap(memory, bytes); }
+void give_back(std::byte* memory, std::size_t bytes) { fault_handler::retire(memory, bytes); }
 void allow(std::byte* memory, std::size_t bytes, bool read, bool write) {
   mprotect(memory, bytes, (read ? PROT_READ : 0) | (write ? PROT_WRITE : 0));
 }
@@ -139,8 +140,9 @@ void GuardedMemory::start() {
 void GuardedMemory::stop() {
   if (slot_ < 0) return;
   allow(memory_, total_, true, true);
-  for (const auto& [address, kind] : fault_handler::unwatch(slot_)) {
-    faults_.push_back(fault_at(address, kind));
+  for (const fault_handler::Record& record : fault_handler::unwatch(slot_)) {
+    faults_.push_back(record.is_stale ? MemoryFault{0, 0, record.kind, record.address, true}
+                                      : fault_at(record.address, record.kind));
   }
   slot_ = -1;
 }
@@ -155,7 +157,7 @@ MemoryFault GuardedMemory::fault_at(const std::byte* address, MemoryFault::Kind 
   for (std::size_t b = 1; b < buffers_.size(); ++b) {
     if (distance(buffers_[b]) < distance(buffers_[nearest])) nearest = b;
   }
-  return {nearest, address - buffers_[nearest].data, kind, address};
+  return {nearest, address - buffers_[nearest].data, kind, address, false};
 }
 
 std::vector<MemoryFault> GuardedMemory::changed_zones() const {
@@ -173,6 +175,17 @@ std::vector<MemoryFault> GuardedMemory::changed_zones() const {
   };
   for_each_zone(!use_pages_, search);
   return changed;
+}
+
+StaleWatch::StaleWatch() : slot_(fault_handler::watch(nullptr, nullptr)) {}
+StaleWatch::~StaleWatch() { stop(); }
+
+std::optional<MemoryFault> StaleWatch::stop() {
+  if (slot_ < 0) return {};
+  const std::vector<fault_handler::Record> records =
+      fault_handler::unwatch(std::exchange(slot_, -1));
+  if (records.empty()) return {};
+  return MemoryFault{0, 0, records.front().kind, records.front().address, true};
 }
 
 }  // namespace palimpsest

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,14 +22,18 @@ struct MemoryFault {
   index_t offset = 0;
   Kind kind = Kind::unknown;
   const void* address = nullptr;
+  /// An address of other memory, which has been given back. Then there is no buffer.
+  bool is_stale = false;
 };
 
 /// Buffers on pages of their own, with inaccessible pages before and behind each.
 ///
 /// Between start() and stop() a handler of SIGSEGV records each access to such a page, and each
-/// write to a read-only buffer; then the page is opened and the access goes on. Faults elsewhere go
-/// to the handler that was there before, which returns after the last use of this one. Without page
-/// protection only changed bytes around the buffers are found.
+/// write to a read-only buffer; then the page is opened and the access goes on. Accesses of this
+/// thread to addresses without memory are recorded in the same way: such as those of buffers of an
+/// earlier object of this class, which stay taken for a while. Faults elsewhere go to the handler
+/// that was there before, which returns after the last use of this one. Without page protection
+/// only changed bytes around the buffers are found.
 ///
 /// Invariants
 ///  1. A page belongs to at most one buffer, so that each buffer can be read-only by itself.
@@ -85,6 +90,20 @@ class GuardedMemory {
   int slot_ = -1;  // of the table that the handler reads, while watching
   std::vector<Buffer> buffers_;
   std::vector<MemoryFault> faults_;
+};
+
+/// Finds accesses of this thread to addresses without memory, while it lives; see GuardedMemory.
+class StaleWatch {
+ public:
+  StaleWatch();
+  ~StaleWatch();
+  StaleWatch(const StaleWatch&) = delete;
+  StaleWatch& operator=(const StaleWatch&) = delete;
+  /// Ends it. The first one, if any.
+  std::optional<MemoryFault> stop();
+
+ private:
+  int slot_;
 };
 
 }  // namespace palimpsest

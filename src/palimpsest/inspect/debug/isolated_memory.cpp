@@ -23,6 +23,12 @@ bool is_declared(const AliasMap& map, std::size_t output, std::size_t input) {
   return it != map.end() && it->second.contains(static_cast<int>(input));
 }
 
+const char* verb_of(MemoryFault::Kind kind) {
+  return kind == MemoryFault::Kind::read    ? "read"
+         : kind == MemoryFault::Kind::write ? "wrote"
+                                            : "read or wrote";
+}
+
 }  // namespace
 
 // Buffers: the inputs, then the results (of no bytes where a result lies in an input), then
@@ -165,6 +171,18 @@ std::string IsolatedStep::buffer_name(std::size_t buffer) const {
   return "the scratch";
 }
 
+void throw_stale_access(const MemoryFault& fault, const StepContext& context,
+                        const RunLabel* label) {
+  throw BadAccess(DebugMessage("BadAccess", context)
+                      .line(fmt::format("stale address: it {} address {}, where no memory of this "
+                                        "run lies",
+                                        verb_of(fault.kind), fault.address))
+                      .finish(label,
+                              "Keep no address from one run to the next: inputs, outputs and "
+                              "scratch lie elsewhere each time."),
+                  {context.reason, context.node, {}, -1, -1});
+}
+
 void IsolatedStep::throw_access(const MemoryFault& fault, const Memory& memory,
                                 const RunSetup& setup, std::string_view what) const {
   const auto size = static_cast<index_t>(memory.pages.bytes(fault.buffer));
@@ -172,9 +190,7 @@ void IsolatedStep::throw_access(const MemoryFault& fault, const Memory& memory,
                             : fault.offset >= size
                                 ? fmt::format("{} bytes behind the end of", fault.offset - size)
                                 : fmt::format("at byte {}, between the elements, of", fault.offset);
-  const char* const kind = fault.kind == MemoryFault::Kind::read    ? "read"
-                           : fault.kind == MemoryFault::Kind::write ? "wrote"
-                                                                    : "read or wrote";
+  const char* const kind = verb_of(fault.kind);
   const std::size_t n = context_.inputs.size();
   const bool is_input = fault.buffer < n;
   const bool is_output = !is_input && fault.buffer < n + out_layouts_.size();
@@ -193,6 +209,7 @@ void IsolatedStep::throw_access(const MemoryFault& fault, const Memory& memory,
 
 void IsolatedStep::check_faults(const Memory& memory, const RunSetup& setup) const {
   for (const MemoryFault& fault : memory.pages.faults()) {
+    if (fault.is_stale) throw_stale_access(fault, context_, &setup.label);
     const bool inside =
         fault.offset >= 0 && fault.offset < static_cast<index_t>(memory.pages.bytes(fault.buffer));
     if (!inside) throw_access(fault, memory, setup, "guard page");

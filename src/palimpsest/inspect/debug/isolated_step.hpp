@@ -102,6 +102,11 @@ class IsolatedStep {
 /// Errors  InvalidValueError
 [[noreturn]] void throw_wrong_shapes(const InferredShapesError& error, const StepContext& context);
 
+/// Reports an access to memory of an earlier run. `label` null: of the production pass.
+/// Errors  BadAccess
+[[noreturn]] void throw_stale_access(const MemoryFault& fault, const StepContext& context,
+                                     const RunLabel* label);
+
 /// Checks a result that is a view of an input: inside of it, inside of the declared region, and the
 /// value that the op gives when it copies. Returns the value.
 DebugValue check_view(const DebugOptions& options, const StepContext& context, int output,

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "palimpsest/inspect/debug/isolated_step.hpp"
 #include "palimpsest/memory/thread_allocations.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/frame.hpp"
@@ -258,12 +259,16 @@ void PlanWatch::before_step(const StepAccess& access) {
     const DebugValue now = DebugValue::read(access.inputs[i]);
     if (expected.defined() && !expected.same_bits(now)) throw_changed(access, i, now);
   }
+  if (options_.guard_pages != "off") stale_.emplace();
   allocations_ = allocations_by_this_thread();
 }
 
 void PlanWatch::after_step(const StepAccess& access) {
   has_run_[access.step] = true;
   const std::uint64_t allocations = allocations_by_this_thread() - allocations_;
+  if (const auto fault = stale_ ? stale_->stop() : std::nullopt) {
+    throw_stale_access(*fault, context_of(access), nullptr);
+  }
   if (allocations > 0) {
     throw BadPlan(DebugMessage("BadPlan", context_of(access))
                       .line(fmt::format("the step allocated {} times, planned 0", allocations))

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "palimpsest/inspect/debug/debug_message.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
+#include "palimpsest/inspect/debug/guarded_memory.hpp"
 #include "palimpsest/run/inspection.hpp"
 
 namespace palimpsest {
@@ -52,7 +54,8 @@ class PlanWatch final : public CallWatch {
   Frame& frame_;
   std::span<const GuardedDestination> destinations_;
   ExpectedValue expected_;
-  std::uint64_t allocations_ = 0;  // of this thread, before the step
+  std::optional<StaleWatch> stale_;  // of a step that runs
+  std::uint64_t allocations_ = 0;    // of this thread, before the step
   std::unordered_map<const ApplyNode*, std::size_t> step_of_;
   std::vector<bool> has_run_;       // per step: one that is not needed in a call does not run
   std::vector<bool> is_delivered_;  // per buffer: does a result or an update lie in it?
