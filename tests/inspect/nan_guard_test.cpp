@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/inspect/print.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 
@@ -23,6 +24,10 @@ struct NanGuardTest : ::testing::Test {
   Tensor good = Tensor::from(std::vector<double>{1.0, 2.0, 3.0});
 
   static Tensor bad(double value) { return Tensor::from(std::vector<double>{1.0, value, value}); }
+  static Variable exempt_of(const Variable& v) {
+    v.tags().nan_guard = false;
+    return v;
+  }
   static NanGuardReport report_of(const Function& f, const Tensor& argument) {
     try {
       f(argument);
@@ -170,6 +175,32 @@ TEST_F(NanGuardTest, ATagExemptsAVariable) {
       report_of(function({a}, ops::roll(a, 1, 0), {.mode = NanGuardMode()}), bad(kNan));
   EXPECT_EQ(report.variable.name(), "a");
   EXPECT_EQ(report.affected_inputs, (std::vector<int>{0}));
+}
+
+// Rewrites, copies and stages put other variables in the place of an exempt one.
+TEST_F(NanGuardTest, AnExemptionPassesToWhateverTakesThePlaceOfAVariable) {
+  const auto expect_exempt = [&](const Variable& y, FunctionOptions options = {}) {
+    options.mode = NanGuardMode();
+    const Function f = function({exempt_of(x)}, y, options);
+    EXPECT_NO_THROW(f(bad(kNan))) << pprint(y);
+    EXPECT_NO_THROW(f.copy()(bad(kNan)));
+  };
+  const auto doubled = [](const std::vector<Variable>& s) {
+    return std::vector{exempt_of(s[0] * 2.0), exempt_of(s[1] * 3.0)};
+  };
+  const auto loop = ops::loop(doubled, {.states = {x, x}, .n_steps = index_t{2}});
+  expect_exempt(exempt_of(loop.last(0)));
+  expect_exempt(exempt_of(ops::exp(x) * 2.0 + 1.0));
+  expect_exempt(exempt_of(ops::sum(exempt_of(x * 2.0))));
+  expect_exempt(exempt_of(x(exempt_of(x > -1.0) | exempt_of(ops::isnan(x)))));
+  const Variable given = make_input({DType::float64, {kUnknown}, {}}, "given");
+  for (const bool strict : {true, false}) {
+    expect_exempt(exempt_of(ops::roll(given, 1, 0)),
+                  {.givens = {{given, exempt_of(x * 2.0)}}, .rebuild_strict = strict});
+  }
+  const Variable single = make_input({DType::float32, {kUnknown}, {}}, "single");
+  expect_exempt(exempt_of(ops::roll(single, 1, 0)),
+                {.givens = {{single, exempt_of(x * 2.0)}}, .rebuild_strict = false});
 }
 
 TEST_F(NanGuardTest, TheConfigGivesModeAndDefaults) {

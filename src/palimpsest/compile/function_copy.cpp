@@ -23,7 +23,6 @@ void make_pure(FunctionGraph& graph, const Variable& root) {
     const Apply twin = first->op().pure()->make_node(first->inputs());
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < first->output_count(); ++k) {
-      twin.output(k).node()->name = first->output(k).name();
       pairs.emplace_back(first->output(k), twin.output(k));
     }
     graph.replace_all(pairs, "delete_updates");

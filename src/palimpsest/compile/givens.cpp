@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "palimpsest/compile/resolve.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 
@@ -150,11 +151,9 @@ std::vector<Variable> rebuild_graph(std::span<const Variable> outputs,
     for (const Variable& v : node.outputs()) types.push_back(v.type());
     const Apply copy = same_types ? Apply::make(node.op_ptr(), arguments, std::move(types))
                                   : applied_anew(node.op(), arguments);
+    copy_marks(node, copy);
     for (std::size_t i = 0; i < node.output_count(); ++i) {
-      const Variable from = node.output(i), to = copy.output(i);
-      to.node()->name = from.name();
-      to.set_indestructible(from.is_indestructible());
-      copies.try_emplace(from.node(), to);
+      copies.try_emplace(node.output(i).node(), copy.output(i));
     }
   }
   std::vector<Variable> result;

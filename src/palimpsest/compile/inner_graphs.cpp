@@ -136,7 +136,6 @@ void rewrite_bodies(FunctionGraph& graph, const RewriteOptions& options,
     const Apply with = ops::with_body(node, body.inputs(), body.outputs());
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < with.output_count(); ++k) {
-      with.output(k).node()->name = node.output(k).name();
       pairs.emplace_back(node.output(k), with.output(k));
     }
     graph.replace_all(pairs, "rewrite_bodies");

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
@@ -25,10 +26,8 @@ FunctionGraph::Impl::Impl(const FunctionGraph& graph, std::vector<Variable> give
     for (const Variable& v : inputs) {
       auto node = std::make_shared<VariableNode>();
       node->type = v.type();
-      node->name = v.name();
-      node->tags = v.tags();
       node->attachment = v.handle()->attachment;
-      copies.emplace_back(std::move(node));
+      copy_marks(v, copies.emplace_back(std::move(node)));
     }
     outputs = clone_graph(outputs, inputs, copies);
     inputs = std::move(copies);
@@ -63,6 +62,13 @@ void FunctionGraph::Impl::check_root(const Variable& root) const {
   throw MissingInputError("[FunctionGraph] " + root.str() +
                           " is needed but is neither an input nor a constant: " +
                           path_to_output(root) + ". Try to add it to the inputs or to givens");
+}
+
+bool FunctionGraph::Impl::is_new(const Variable& v) const {
+  const Apply owner = v.owner();
+  if (!owner.defined()) return false;
+  const NodeInfo* const node = state.find(owner.node());
+  return !node || !node->in_graph;
 }
 
 // Adds the applications that v needs and the graph has not yet. Checks the roots first, so that a
@@ -156,7 +162,9 @@ NodeInfo* FunctionGraph::Impl::place_for(const Redirection& r) const {
 
 void FunctionGraph::Impl::apply(std::vector<Redirection>& redirections, std::string_view reason) {
   for (const Redirection& r : redirections) {
-    if (!r.slots.empty()) import(r.with, r.old, place_for(r), reason);
+    if (r.slots.empty()) continue;
+    if (is_new(r.with)) pass_marks(r.old->handle(), r.with);
+    import(r.with, r.old, place_for(r), reason);
   }
   for (const Redirection& r : redirections) {
     for (UseSlot* slot : r.slots) unlink(*slot);

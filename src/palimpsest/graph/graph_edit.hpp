@@ -61,6 +61,7 @@ class FunctionGraph::Impl {
 
   void import(const Variable& v, const VarInfo* old, NodeInfo* place, std::string_view reason);
   void note_origin(const Apply& fresh, const VarInfo& old, std::string_view reason);
+  bool is_new(const Variable& v) const;  // a value of a node that the graph has not got
   void check_root(const Variable& root) const;
   NodeInfo* place_for(const Redirection& r) const;
   void link(UseSlot& slot, const Variable& v);

@@ -8,6 +8,7 @@
 #include "palimpsest/base/deep_release.hpp"
 #include "palimpsest/base/pointer_map.hpp"
 #include "palimpsest/base/stack_trace.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/graph/origin.hpp"
 
@@ -55,17 +56,12 @@ VariableTags& Variable::tags() const {
 
 Variable Variable::copy() const {
   const VariableNode& from = checked(node_);
-  Variable result;
-  if (from.owner) {
-    std::vector<TensorType> types;
-    for (const VariableNode& output : from.owner->outputs) types.push_back(output.type);
-    result = Apply::make(from.owner->op, from.owner->inputs, std::move(types))
-                 .output(static_cast<std::size_t>(from.index));
-    result.node()->name = from.name;
-    result.node()->tags = from.tags;
-  } else {
-    result = Variable(std::make_shared<VariableNode>(from));
-  }
+  if (!from.owner) return Variable(std::make_shared<VariableNode>(from));
+  std::vector<TensorType> types;
+  for (const VariableNode& output : from.owner->outputs) types.push_back(output.type);
+  const Apply made = Apply::make(from.owner->op, from.owner->inputs, std::move(types));
+  const Variable result = made.output(static_cast<std::size_t>(from.index));
+  copy_marks(*this, result);
   return result;
 }
 
@@ -195,13 +191,9 @@ std::vector<Variable> clone_graph(std::span<const Variable> outputs,
     for (const Variable& v : node.inputs()) arguments.push_back(copy_of(v));
     for (const Variable& v : node.outputs()) types.push_back(v.type());
     const Apply copy = Apply::make(node.op_ptr(), arguments, std::move(types));
-    copy.node()->built_at = node.node()->built_at;
-    copy_origin(node, copy);
+    copy_marks(node, copy);
     for (std::size_t i = 0; i < node.output_count(); ++i) {
-      const Variable from = node.output(i), to = copy.output(i);
-      to.node()->name = from.name();
-      to.node()->tags = from.tags();
-      copies.try_emplace(from.node(), to);
+      copies.try_emplace(node.output(i).node(), copy.output(i));
     }
   }
   std::vector<Variable> result;

@@ -33,17 +33,11 @@ std::vector<Apply> newcomers(const FunctionGraph& graph, const Pairs& pairs) {
   return found;
 }
 
-// True if the replacement keeps the tags of the old value. A new node gets these tags later.
+// True if the replacement keeps the tags of the old value. A new node gets these tags.
 bool keeps_tags(const FunctionGraph& graph, const Variable& old, const Variable& with) {
   if (old.tags() == with.tags()) return true;
   const Apply owner = with.owner();
   return owner.defined() && !graph.contains(owner);
-}
-
-void pass_on(const Variable& old, const Variable& with, bool is_new) {
-  if (!with.owner().defined()) return;
-  if (with.name().empty() && !old.name().empty()) with.named(old.name());
-  if (is_new) with.tags() = old.tags();
 }
 
 enum class Attempt { applied, refused, nothing };
@@ -65,7 +59,8 @@ Attempt put_into(FunctionGraph& graph, const Apply& node, const Replacements& wi
   if (pairs.empty()) return Attempt::nothing;
   *fresh = newcomers(graph, pairs);
   for (const auto& [old, by] : pairs) {
-    pass_on(old, by, std::find(fresh->begin(), fresh->end(), by.owner()) != fresh->end());
+    const bool is_computed = by.owner().defined();
+    if (is_computed && by.name().empty() && !old.name().empty()) by.named(old.name());
   }
   try {
     graph.replace_all_validate(pairs, reason);

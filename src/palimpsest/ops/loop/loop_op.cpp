@@ -7,6 +7,7 @@
 
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/graph/inferred_shapes.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
@@ -568,9 +569,7 @@ int drop_unused_of_loops(FunctionGraph& graph) {
     const std::vector<Variable> with = without_unused(node, is_used);
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < with.size(); ++k) {
-      if (!with[k].defined()) continue;
-      with[k].node()->name = node.output(k).name();
-      pairs.emplace_back(node.output(k), with[k]);
+      if (with[k].defined()) pairs.emplace_back(node.output(k), with[k]);
     }
     graph.replace_all(pairs, "drop_unused_of_loops");
     ++dropped;
@@ -608,10 +607,8 @@ Apply with_pure_body(const Apply& apply) {
     for (const Variable& v : node.inputs()) inputs.push_back(twin_of(v));
     Apply made = node.op().pure()->make_node(inputs);
     if (dynamic_cast<const Loop*>(&made.op())) made = with_pure_body(made);
-    made.node()->built_at = node.node()->built_at;
+    copy_marks(node, made);
     for (std::size_t k = 0; k < node.output_count(); ++k) {
-      made.output(k).node()->name = node.output(k).name();
-      made.output(k).node()->tags = node.output(k).tags();
       twins.emplace(node.output(k).node(), made.output(k));
     }
   }

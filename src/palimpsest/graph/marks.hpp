@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a value or an application has beyond its computation. Everything that copies,
+// replaces or rebuilds parts of a graph passes it on by these functions.
+#pragma once
+
+#include "palimpsest/graph/variable.hpp"
+
+namespace palimpsest {
+
+/// Gives a copy of a value its name and its tags.
+void copy_marks(const Variable& from, const Variable& to);
+/// Gives a copy or a twin of an application the place where it was built, its origin, and the names
+/// and tags of its outputs.
+void copy_marks(const Apply& from, const Apply& to);
+/// Gives a new value in the place of an old one the old one's tags, and its name unless it has one.
+/// FunctionGraph does so with each replacement that is new in the graph.
+void pass_marks(const Variable& old, const Variable& with);
+
+}  // namespace palimpsest
