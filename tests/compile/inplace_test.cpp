@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <random>
 
 #include "inspect/liar_ops.hpp"
 #include "palimpsest/base/config.hpp"
@@ -14,6 +16,7 @@
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/long_run.hpp"
 
 namespace palimpsest {
 namespace {
@@ -84,6 +87,94 @@ TEST_F(InplaceFunctions, WhatIsWrongBeforeAnyRewriteIsNotBlamedOnOne) {
                InconsistencyError);
   set_log_sink(nullptr);
   EXPECT_TRUE(lines.empty()) << lines[0];
+}
+
+// A reader of the old value and a user of the new one cannot be one step; everything else can.
+TEST_F(InplaceFunctions, FusionLeavesOutTheStepsThatCloseACircleAndNoOthers) {
+  const ConfigScope scope({.on_opt_error = Reaction::raise});
+  const Variable old = ops::exp(x * 2.0) + 1.0, now = inplace::neg_inplace(x),
+                 both = (old * 0.5 + ops::roll(now, 1, 0)) * 3.0 - 1.0,
+                 other = ops::exp(y) * 2.0 + 1.0, total = ops::sum(y * y);
+  const FunctionOptions options{.accept_inplace = true};
+  const Function f = function({In(x, lent), y}, {both, other, total}, options);
+  // Each of `old` and `both` is one step, and so is `other`.
+  EXPECT_EQ(f.steps().size(), 6U) << f.dprint();
+  FunctionOptions plain = options;
+  plain.mode = NoRewrite();
+  const Function g = function({In(x, lent), y}, {both, other, total}, plain);
+  const auto run = [](const Function& h) {
+    return h(Tensor::from<double>({1, 2, 3}), Tensor::from<double>({0, 1, 2}));
+  };
+  const Results expected = run(g), got = run(f);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(allclose(got[i], expected[i])) << i;
+}
+
+// Graphs in which steps overwrite what others read. No pass is given up as a whole.
+TEST_F(InplaceFunctions, NoPassFailsOnGraphsWhoseStepsOverwriteTheirInputs) {
+  const ConfigScope scope({.on_opt_error = Reaction::raise});
+  int n_compiled = 0;
+  for (unsigned seed = 0; seed < static_cast<unsigned>(testing::longer(400)); ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    std::vector<Variable> known{x, y, x * 2.0};
+    for (int k = 0; k < 14; ++k) {
+      const Variable a = known[known.size() - 1 - pick(std::min<std::size_t>(known.size(), 5))],
+                     b = known[pick(known.size())];
+      switch (pick(9)) {
+        case 0:
+          known.push_back(ops::exp(a * 0.25));
+          break;
+        case 1:
+          known.push_back(ops::roll(a, 1, 0));
+          break;
+        case 2:
+          known.push_back(a + b);
+          break;
+        case 3:
+          known.push_back(a * 0.5 - 1.0);
+          break;
+        case 4:
+          known.push_back(inplace::neg_inplace(a));
+          break;
+        case 5:
+          known.push_back(inplace::add_inplace(a, b * 0.5));
+          break;
+        case 6:
+          known.push_back(a + ops::sum(b * b));
+          break;
+        case 7:
+          known.push_back(ops::ones_like(a) * 0.5 + b);
+          break;
+        default:
+          known.push_back(inplace::set_subtensor_inplace(a, {slice(0, 2)}, b(slice(1, 3))));
+      }
+    }
+    const std::vector<Out> outs{known.back(), known[known.size() - 3], ops::sum(known[4])};
+    const auto compiled = [&](const Mode& mode) {
+      return function({In(x, lent), In(y, lent)}, outs,
+                      {.mode = mode, .on_unused_input = Reaction::ignore, .accept_inplace = true});
+    };
+    std::optional<Function> plain;
+    try {
+      plain = compiled(NoRewrite());
+    } catch (const InconsistencyError&) {
+      continue;
+    }
+    ++n_compiled;
+    const auto run = [](const Function& h) {
+      return h(Tensor::from<double>({1, 2, -3}), Tensor::from<double>({0.5, 1, 2}));
+    };
+    const Results expected = run(*plain);
+    for (const Mode& mode : {FastRun(), FastRun().including({"fuse_sums"}), FastCompile()}) {
+      std::optional<Function> f;
+      ASSERT_NO_THROW(f = compiled(mode)) << seed;
+      const Results got = run(*f);
+      for (std::size_t i = 0; i < outs.size(); ++i) {
+        ASSERT_TRUE(allclose(got[i], expected[i])) << seed << "\n" << f->dprint();
+      }
+    }
+  }
+  EXPECT_GT(n_compiled, 50);
 }
 
 TEST_F(InplaceFunctions, XorLeavesTheResultInItsFirstArgumentsMemory) {

@@ -51,6 +51,18 @@ bool is_exactly(const Variable& v, double value) {
   return found && *found == value && std::signbit(found->real()) == std::signbit(value);
 }
 
+bool replace_if_consistent(FunctionGraph& graph, FunctionGraph::Pairs pairs,
+                           std::string_view reason) {
+  try {
+    graph.replace_all_validate(pairs, reason);
+  } catch (const CycleError&) {
+    return false;
+  } catch (const InconsistencyError&) {
+    return false;
+  }
+  return true;
+}
+
 bool only_reader_is(const FunctionGraph& graph, const Variable& v, const Apply& node) {
   if (graph.use_count(v) > node.input_count()) return false;  // there may be very many
   for (const Use& use : graph.uses(v)) {

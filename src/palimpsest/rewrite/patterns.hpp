@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <typeinfo>
 
@@ -45,6 +46,12 @@ std::optional<std::complex<double>> scalar_value(const Variable& v);
 bool is_number(const Variable& v, double value);
 /// The same number, with the same sign of zero.
 bool is_exactly(const Variable& v, double value);
+
+/// Replaces all of them; false, and the graph stays as it is, if that closes a circle or if needed
+/// values would be overwritten. In graphs of users steps may overwrite their inputs, so even a step
+/// that overwrites nothing may not fit where another one did: it reads something later.
+bool replace_if_consistent(FunctionGraph& graph, FunctionGraph::Pairs pairs,
+                           std::string_view reason);
 
 /// True if only `node` reads v, and v is not an output.
 bool only_reader_is(const FunctionGraph& graph, const Variable& v, const Apply& node);

@@ -171,7 +171,7 @@ RewriteResult join_messages(FunctionGraph& graph, const RewriteHints&) {
   RewriteResult result;
   for (const Group& group : grouping.groups) {
     if (group.members.size() == 1) continue;
-    graph.replace_all_validate(replacements(group), "join_messages");
+    if (!replace_if_consistent(graph, replacements(group), "join_messages")) continue;
     result += static_cast<int>(group.members.size()) - 1;
   }
   return result;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/graph/op.hpp"
-#include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
 namespace {
@@ -28,6 +28,21 @@ std::vector<Use> uses_to_split(const FunctionGraph& graph, const Variable& v) {
   return writers;
 }
 
+// Gives a user of the node's result a result of its own. False: an input of the node is overwritten
+// before the user runs.
+bool compute_again_for(FunctionGraph& graph, const Apply& node, const Apply& user) {
+  const Variable v = node.output(0), again = v.copy();
+  copy_marks(node, again.owner());
+  const FunctionGraph::Token token = graph.checkpoint();
+  for (const Use& use : graph.uses(v)) {
+    if (use.node == user) graph.redirect(use, again, "split_buffers");
+  }
+  const bool is_consistent = graph.consistent();
+  if (!is_consistent) graph.revert(token);
+  graph.release(token);
+  return is_consistent;
+}
+
 }  // namespace
 
 RewriteResult split_buffers(FunctionGraph& graph, const RewriteHints&) {
@@ -36,12 +51,8 @@ RewriteResult split_buffers(FunctionGraph& graph, const RewriteHints&) {
     if (!node.op().is_cheap() || node.output_count() != 1) continue;
     const Variable v = node.output(0);
     for (const Use& use : uses_to_split(graph, v)) {
-      const Variable again = v.copy();
-      copy_origin(node, again.owner());
-      for (const Use& other : graph.uses(v)) {
-        if (other.node == use.node) graph.redirect(other, again, "split_buffers");
-      }
-      ++result.applied;
+      const bool is_done = compute_again_for(graph, node, use.node);
+      result += is_done ? RewriteResult(1) : RewriteResult(0, 1);
     }
   }
   return result;

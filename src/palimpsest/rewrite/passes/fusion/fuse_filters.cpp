@@ -74,14 +74,10 @@ int fuse_filter_into(FunctionGraph& graph, const Apply& node) {
   const Apply with = op->make_node(inputs);
   std::vector<std::pair<Variable, Variable>> pairs;
   for (std::size_t k = 0; k < node.output_count(); ++k) {
-    const Variable &old = node.output(k), &made = with.output(k);
-    made.node()->name = old.name();
-    made.tags() = old.tags();
-    pairs.emplace_back(old, made);
+    pairs.emplace_back(node.output(k), with.output(k));
   }
   pass_origin(node, with);
-  graph.replace_all_validate(pairs, "fuse_filters");
-  return fused;
+  return replace_if_consistent(graph, pairs, "fuse_filters") ? fused : 0;
 }
 
 }  // namespace

@@ -297,8 +297,6 @@ class SumFusion {
     std::vector<std::pair<Variable, Variable>> pairs;
     const auto replace = [&](const Variable& old) {
       const Variable v = with.output(pairs.size());
-      v.node()->name = old.name();
-      v.tags() = old.tags();
       pairs.emplace_back(old, v);
       return v.type() == old.type();
     };
@@ -308,14 +306,7 @@ class SumFusion {
     if (!fits) return {};
     const Origin* const origin = origin_of(a);
     pass_origin(origin && origin->limit ? a : b, with);
-    try {
-      graph_.replace_all_validate(pairs, "fuse_sums");
-    } catch (const CycleError&) {
-      return {};
-    } catch (const InconsistencyError&) {
-      return {};
-    }
-    return with;
+    return replace_if_consistent(graph_, pairs, "fuse_sums") ? with : Apply();
   }
 
   FunctionGraph& graph_;

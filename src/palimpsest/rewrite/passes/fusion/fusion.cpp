@@ -2,6 +2,7 @@
 #include "palimpsest/rewrite/passes/fusion/fusion.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -102,28 +103,33 @@ class SharedOps {
 };
 
 // First it is found out which step takes in which, reader by reader in topological order; then each
-// step that nothing takes in is put into the graph, so that a chain is one replacement.
+// step that nothing takes in is put into the graph, so that a chain is one replacement. One that
+// the graph refuses is made of pairs, of which those are left out that close a circle.
 class Fusion {
  public:
   Fusion(FunctionGraph& graph, SharedOps& ops) : graph_(graph), ops_(ops) {}
 
   int run() {
     const std::vector<Apply> order = graph_.toposort();
+    for (const Apply& node : order) {
+      if (elementwise(node) && node.output_count() == 1) fuse_into(node);
+    }
     int fused = 0;
     for (const Apply& node : order) {
-      if (elementwise(node) && node.output_count() == 1) fused += fuse_into(node);
-    }
-    for (const Apply& node : order) {
       const Step* const step = steps_.find(node.node());
-      if (step && !step->is_taken_in) put(node, *step);
+      if (!step || step->is_taken_in) continue;
+      const std::vector<Apply> members = step->members;
+      fused +=
+          put(node, *step).defined() ? static_cast<int>(members.size()) - 1 : put_in_pairs(members);
     }
     return fused;
   }
 
  private:
   struct Step : FusedStep {
-    bool is_taken_in = false;  // and then empty
-    Apply origin = {};         // a node of it; one with a limit on lanes, if there is any
+    bool is_taken_in = false;         // and then empty
+    Apply origin = {};                // a node of it; one with a limit on lanes, if there is any
+    std::vector<Apply> members = {};  // its nodes, inputs before users
   };
 
   static bool has_limit(const Apply& node) {
@@ -164,7 +170,7 @@ class Fusion {
     return only_reader_is(graph_, v, reader);
   }
 
-  int fuse_into(const Apply& node) {
+  void fuse_into(const Apply& node) {
     int total = elementwise(node)->program().n_registers();
     std::vector<Variable> taken;
     for (const Variable& v : node.inputs()) {
@@ -176,8 +182,16 @@ class Fusion {
       total += registers;
       taken.push_back(v);
     }
-    if (taken.empty()) return 0;
+    if (taken.empty()) return;
+    std::optional<Step> made = with_taken_in(node, taken);
+    if (!made) return;
+    for (const Variable& v : taken) {
+      if (Step* const step = steps_.find(v.owner().node())) *step = {{}, true};
+    }
+    steps_.try_emplace(node.node(), std::move(*made));
+  }
 
+  std::optional<Step> with_taken_in(const Apply& node, std::span<const Variable> taken) const {
     Step made;
     std::vector<int> operands;
     for (const Variable& v : node.inputs()) {
@@ -189,33 +203,62 @@ class Fusion {
       operands.push_back(made.program.append(program_of(v.owner()), arguments)[0]);
     }
     made.program.output(made.program.append(elementwise(node)->program(), operands)[0]);
-    if (made.inputs.empty()) return 0;
-    if (!(type_of_result(made.program, made.inputs) == node.output(0).type())) return 0;
+    if (made.inputs.empty()) return {};
+    if (!(type_of_result(made.program, made.inputs) == node.output(0).type())) return {};
     made.origin = node;
     for (const Variable& v : taken) {
       const Apply from = origin_node(v.owner());
       if (!has_limit(made.origin) && has_limit(from)) made.origin = from;
+      const Step* const step = steps_.find(v.owner().node());
+      if (!step) made.members.push_back(v.owner());
+      if (step) made.members.insert(made.members.end(), step->members.begin(), step->members.end());
     }
-    for (const Variable& v : taken) {
-      if (Step* const step = steps_.find(v.owner().node())) *step = {{}, true};
-    }
-    steps_.try_emplace(node.node(), std::move(made));
-    return static_cast<int>(taken.size());
+    made.members.push_back(node);
+    return made;
   }
 
-  void put(const Apply& node, const Step& step) {
+  // The step in the place of the node; undefined if the graph refuses it.
+  Apply put(const Apply& node, const Step& step) {
     std::vector<Variable> inputs = step.inputs;
     for (Variable& v : inputs) {
       if (const Variable* const with = replaced_.find(v.node())) v = *with;
     }
     const auto op = ops_.op_of(step.program);
     const Variable old = node.output(0), result = op->make_node(inputs).output(0);
-    result.node()->name = old.name();
-    result.tags() = old.tags();
     // A limit on parallel runs of a part of the step holds for the whole step.
     pass_origin(step.origin, result.owner());
-    graph_.replace(old, result, "fuse_elementwise");
+    const std::pair<Variable, Variable> pair{old, result};
+    if (!replace_if_consistent(graph_, {&pair, 1}, "fuse_elementwise")) return {};
     replaced_.try_emplace(old.node(), result);
+    return result.owner();
+  }
+
+  int put_in_pairs(const std::vector<Apply>& members) {
+    for (const Apply& node : members) steps_.erase(node.node());
+    std::vector<Apply> made;
+    int fused = 0;
+    const auto take_in_one = [&](const Apply& reader) -> Apply {
+      const std::vector<Variable> inputs(reader.inputs().begin(), reader.inputs().end());
+      for (const Variable& v : inputs) {
+        const bool is_member = std::find(made.begin(), made.end(), v.owner()) != made.end();
+        if (!is_member || !can_take_in(reader, v)) continue;
+        const std::optional<Step> step = with_taken_in(reader, {&v, 1});
+        const Apply with = step ? put(reader, *step) : Apply();
+        if (with.defined()) return with;
+      }
+      return {};
+    };
+    for (Apply reader : members) {
+      for (Apply with = take_in_one(reader); with.defined(); with = take_in_one(reader)) {
+        reader = with;
+        ++fused;
+      }
+      made.push_back(reader);
+    }
+    if (made.back() != members.back()) {
+      replaced_[members.back().output(0).node()] = made.back().output(0);
+    }
+    return fused;
   }
 
   FunctionGraph& graph_;
@@ -360,19 +403,10 @@ class OutputFusion {
       for (const Variable& old : node.outputs()) {
         const Variable v = with.output(pairs.size());
         if (!(v.type() == old.type())) return {};
-        v.node()->name = old.name();
-        v.tags() = old.tags();
         pairs.emplace_back(old, v);
       }
     }
-    try {
-      graph_.replace_all_validate(pairs, "fuse_elementwise");
-    } catch (const CycleError&) {
-      return {};
-    } catch (const InconsistencyError&) {
-      return {};
-    }
-    return with;
+    return replace_if_consistent(graph_, pairs, "fuse_elementwise") ? with : Apply();
   }
 
   static constexpr std::size_t kMostOutputs = ElementwiseProgram::kMaxOutputs;

@@ -116,10 +116,7 @@ bool replace_both(FunctionGraph& graph, const Apply& first, const Apply& second,
                   std::span<const int> order, std::size_t n_kept, const Apply& with) {
   std::vector<std::pair<Variable, Variable>> pairs;
   const auto replace = [&](const Variable& old) {
-    const Variable& made = with.output(pairs.size());
-    made.node()->name = old.name();
-    made.tags() = old.tags();
-    pairs.emplace_back(old, made);
+    pairs.emplace_back(old, with.output(pairs.size()));
   };
   const std::size_t a = op_of<ElementwiseSums>(first)->n_arrays(),
                     b = op_of<ElementwiseSums>(second)->n_arrays();
@@ -129,14 +126,7 @@ bool replace_both(FunctionGraph& graph, const Apply& first, const Apply& second,
   for (std::size_t k = a; k < first.output_count(); ++k) replace(first.output(k));
   for (std::size_t k = b; k < second.output_count(); ++k) replace(second.output(k));
   pass_origin(second, with);
-  try {
-    graph.replace_all_validate(pairs, "join_passes");
-  } catch (const CycleError&) {
-    return false;
-  } catch (const InconsistencyError&) {
-    return false;
-  }
-  return true;
+  return replace_if_consistent(graph, pairs, "join_passes");
 }
 
 int join_into(FunctionGraph& graph, const Apply& second) {
