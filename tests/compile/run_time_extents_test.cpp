@@ -2,6 +2,8 @@
 // Functions whose extents depend on elements: masks, loops that stop, branches that differ.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compile/hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/compile/function_file.hpp"
@@ -427,6 +429,55 @@ TEST(RunTimeExtents, ABudgetHoldsForEveryStage) {
   few.set<bool>({5}, true);
   EXPECT_EQ(f(a, few)[0].numel(), 1);
   expect_error<BudgetError>([&] { f(a, most); }, "a stage exceeds the budget");
+}
+
+// Each stage has the options of the function.
+TEST(RunTimeExtents, AStageIsArrangedForTheBudget) {
+  const ConfigScope scope({.threads = 2, .parallel_grain = 1000});
+  const Variable x = input({kUnknown}, "x"), m = input({kUnknown}, "m", DType::bool_);
+  const auto sums = [](const Variable& v) { return ops::sum(ops::cumsum(v)); };
+  const std::vector<Out> outs{sums(x), sums(x * 2.0), sums(x[m])};
+  const index_t n = 100000, budget = 8 * n * 5 / 2;
+  const Function f = function({x, m}, outs, {.budget_bytes = budget});
+  const Tensor a = Tensor::ones({n}), few = Tensor::zeros({n}, DType::bool_);
+  CallReport report;
+  std::vector<Tensor> results(3);
+  ASSERT_NO_THROW(f.call(std::vector<Tensor>{a, few}, results, &report));
+  EXPECT_LE(report.peak_bytes, budget);
+  EXPECT_EQ(results[1].item<double>(), static_cast<double>(n) * static_cast<double>(n + 1));
+}
+
+TEST(RunTimeExtents, StagesKeepTheBitsThatTheModeKeeps) {
+  const Variable x = input({kUnknown}, "x");
+  const Variable kept = x[ops::gt(x, 0.0)];
+  const std::vector<Out> outs{kept * kept * kept * 0.1 + kept * 0.1 + kept * 0.2,
+                              ops::pow(kept, 3.0), ops::log(1.0 + ops::exp(kept))};
+  V numbers_of_all;
+  for (int i = 0; i < 500; ++i) numbers_of_all.push_back(std::fmod(i * 0.7310585, 5.0) - 1.0);
+  const Tensor a = numbers(numbers_of_all);
+  const auto expected = function({x}, outs, {.mode = NoRewrite()})(a);
+  const Function exact = function({x}, outs, {.mode = FastRun().exact()});
+  const Function loaded =
+      functions_from_bytes(functions_to_bytes(std::span<const Function>(&exact, 1))).at(0);
+  for (const Function& f : {exact, exact.copy(), loaded}) {
+    const auto got = f(a);
+    for (std::size_t i = 0; i < outs.size(); ++i) EXPECT_TRUE(equal(got[i], expected[i])) << i;
+  }
+}
+
+TEST(RunTimeExtents, AChoiceThatIsNotTakenMayNeedWhatDoesNotFit) {
+  const Variable x = input({kUnknown}, "x"), c = input({}, "c", DType::bool_);
+  const Variable some = x[ops::gt(x, 0.0)];
+  // The second branch adds arrays of other extents, and so does a choice within it.
+  const Variable misfit = some + x;
+  const Variable inner = ops::ifelse(ops::sum(some) > 3.0, misfit, some);
+  const Variable y = ops::ifelse(c, ops::exp(some), ops::ifelse(c, some, inner) * 2.0);
+  const Function f = function({x, c}, {y, ops::sum(some)});
+  const Tensor yes = Tensor::scalar<bool>(true), no = Tensor::scalar<bool>(false);
+  EXPECT_EQ(f(numbers({4, -1}), yes)[0].numel(), 1);
+  EXPECT_EQ(values(f(numbers({2, -1}), no)[0]), (V{4}));
+  EXPECT_EQ(values(f(numbers({4, 1}), no)[0]), (V{16, 4}));
+  expect_error<ShapeError>([&] { f(numbers({4, -1, 5}), no); }, "");
 }
 
 TEST(RunTimeExtents, AreSavedAndLoaded) {

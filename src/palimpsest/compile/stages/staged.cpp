@@ -7,27 +7,45 @@
 #include "palimpsest/compile/stages/staged_run.hpp"
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/graph/inferred_shapes.hpp"
-#include "palimpsest/graph/origin.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/plan/notes.hpp"
+#include "palimpsest/plan/part_places.hpp"
 
 namespace palimpsest {
+namespace {
+
+// A loaded program knows what its mode decided, not the selection of rewrites.
+FunctionOptions options_of_stages(const Program& program) {
+  Mode mode = program.mode;
+  if (program.keeps_bits) mode = mode.exact();
+  if (!program.places_joins) mode = mode.excluding({place_joins().name});
+  FunctionOptions options;
+  options.mode = Mode(mode, program.inspection);
+  options.budget_bytes = program.budget;
+  options.profile = false;
+  options.on_unused_input = Reaction::ignore;
+  options.no_default_updates = true;
+  options.trust_input = true;  // values of the program's own
+  return options;
+}
+
+// Of a decision: the choices among them are open, even if the decision before has told the extents.
+const ops::IfElse* as_choice(const Apply& node) {
+  return dynamic_cast<const ops::IfElse*>(&node.op());
+}
+
+}  // namespace
 
 StagedProgram::StagedProgram(const Program& program)
-    : config_(program.config),
-      mode_(program.inspection ? Mode(program.mode, program.inspection) : program.mode),
-      budget_(program.budget) {
+    : config_(program.config), options_(options_of_stages(program)) {
   std::unordered_map<const VariableNode*, Variable> twins;
-  const auto twin = [&](const Variable& v, const Variable& of) {
-    v.node()->name = of.name();
-    v.node()->tags = of.tags();
-    twins.emplace(of.node(), v);
-  };
   for (const Variable& v : program.graph.inputs()) {
-    inputs_.push_back(make_input(v.type(), v.name()));
-    twin(inputs_.back(), v);
+    inputs_.push_back(make_input(v.type()));
+    copy_marks(v, inputs_.back());
+    twins.emplace(v.node(), inputs_.back());
   }
   const auto twin_of = [&](const Variable& v) { return v.is_constant() ? v : twins.at(v.node()); };
   for (const Apply& node : program.graph.toposort()) {
@@ -35,9 +53,10 @@ StagedProgram::StagedProgram(const Program& program)
     for (const Variable& v : node.inputs()) inputs.push_back(twin_of(v));
     Apply made = node.op().pure()->make_node(inputs);
     if (dynamic_cast<const ops::Loop*>(&made.op())) made = ops::with_pure_body(made);
-    made.node()->built_at = node.node()->built_at;
-    copy_origin(node, made);
-    for (std::size_t k = 0; k < node.output_count(); ++k) twin(made.output(k), node.output(k));
+    copy_marks(node, made);
+    for (std::size_t k = 0; k < node.output_count(); ++k) {
+      twins.emplace(node.output(k).node(), made.output(k));
+    }
   }
   for (const Variable& v : program.graph.outputs()) outputs_.push_back(twin_of(v));
 }
@@ -61,45 +80,79 @@ const Function& StagedProgram::piece(const Key& key, const std::function<Functio
 Function StagedProgram::compiled(std::vector<In> inputs,
                                  const std::vector<Variable>& outputs) const {
   const ConfigScope scope(config_);
-  FunctionOptions options;
-  options.mode = mode_;
-  options.profile = false;
-  options.on_unused_input = Reaction::ignore;
-  options.no_default_updates = true;
-  options.trust_input = true;
-  return function(std::move(inputs), std::vector<Out>(outputs.begin(), outputs.end()),
-                  std::move(options));
+  return function(std::move(inputs), std::vector<Out>(outputs.begin(), outputs.end()), options_);
 }
 
-// -- pending work ------------------------------------------------------------------------------
+// -- values ------------------------------------------------------------------------------------
 
 StagedRun::StagedRun(const StagedProgram& program, std::span<const Tensor* const> inputs)
-    : program_(program) {
+    : program_(program), pending_(program.inputs_, program.outputs_) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     values_[program.inputs_[i].node()] = *inputs[i];
+    pending_.know(program.inputs_[i], inputs[i]->shape());
   }
+  pending_.need(program.outputs_);
 }
 
 StagedProgram::Result StagedRun::run() {
   for (;;) {
-    survey();
-    const std::vector<Apply> decisions = next_decisions();
+    const std::vector<Apply> decisions = pending_.next_decisions();
     if (decisions.empty()) return {finish(), peak_bytes_};
     advance(decisions);
   }
 }
 
-// The variable that stands for v after the branches decided so far.
-Variable StagedRun::resolved(Variable v) const {
-  for (auto it = stands_for_.find(v.node()); it != stands_for_.end();) {
-    v = it->second;
-    it = stands_for_.find(v.node());
-  }
-  return v;
-}
-
 bool StagedRun::is_known(const Variable& v) const {
   return v.is_constant() || values_.contains(v.node());
+}
+
+const Tensor& StagedRun::value_of(const Variable& raw) const {
+  const Variable v = pending_.resolved(raw);
+  return v.is_constant() ? v.node()->value : values_.at(v.node());
+}
+
+void StagedRun::hold(const Variable& v, Tensor value) {
+  pending_.know(v, value.shape());
+  if (pending_.read_count(v) == 0) return;
+  Block& block = blocks_[value.storage().data()];
+  if (block.n_values++ == 0) {
+    block.bytes = static_cast<index_t>(value.storage().nbytes());
+    held_bytes_ += block.bytes;
+  }
+  values_[v.node()] = std::move(value);
+}
+
+void StagedRun::drop(const Variable& v) {
+  const auto found = values_.find(v.node());
+  if (found == values_.end()) return;
+  if (v.owner().defined()) {
+    const auto block = blocks_.find(found->second.storage().data());
+    if (--block->second.n_values == 0) {
+      held_bytes_ -= block->second.bytes;
+      blocks_.erase(block);
+    }
+  }
+  values_.erase(found);
+}
+
+// -- doing it ----------------------------------------------------------------------------------
+
+std::vector<Tensor> StagedRun::call(const Function& f, std::vector<Tensor> arguments) {
+  const index_t held = held_bytes_;
+  if (const std::optional<index_t> budget = program_.options_.budget_bytes) {
+    const Plan& plan = f.plan(arguments);
+    if (held + plan.peak_bytes > *budget) {
+      throw BudgetError("[function] a stage exceeds the budget: got a peak of " +
+                        std::to_string(held + plan.peak_bytes) + " bytes, of which " +
+                        std::to_string(held) + " are values of earlier stages, expected at most " +
+                        std::to_string(*budget) + ". Try smaller parts");
+    }
+  }
+  std::vector<Tensor> results(f.output_count());
+  CallReport report;
+  f.call(arguments, results, &report);
+  peak_bytes_ = std::max(peak_bytes_, held + report.peak_bytes);
+  return results;
 }
 
 // Inputs before users.
@@ -112,7 +165,7 @@ std::vector<Apply> StagedRun::nodes_for(std::span<const Variable> wanted) const 
   Nodes seen;
   std::vector<Visit> stack;
   const auto enter = [&](const Variable& raw) {
-    const Variable v = resolved(raw);
+    const Variable v = pending_.resolved(raw);
     if (is_known(v) || !seen.insert(v.owner().node()).second) return;
     stack.push_back({v.owner()});
   };
@@ -131,147 +184,28 @@ std::vector<Apply> StagedRun::nodes_for(std::span<const Variable> wanted) const 
   return order;
 }
 
-std::optional<Extents> StagedRun::extents_of(const Variable& raw) const {
-  const Variable v = resolved(raw);
-  if (v.is_constant()) return v.node()->value.shape();
-  const auto value = values_.find(v.node());
-  return value != values_.end() ? value->second.shape() : extents_.at(v.node());
-}
-
-void StagedRun::find_extents(const Apply& node) {
-  std::vector<Extents> inputs;
-  bool are_known = true;
-  for (const Variable& v : node.inputs()) {
-    const std::optional<Extents> extents = extents_of(v);
-    are_known = are_known && extents;
-    inputs.push_back(extents.value_or(Extents()));
-  }
-  std::vector<Extents> outputs;
-  if (are_known) {
-    try {
-      if (ops::has_run_time_extents(node, inputs)) {
-        undecided_.insert(node.node());
-      } else {
-        outputs = inferred_shapes(node, inputs);
-      }
-    } catch (Error& error) {
-      error.add_note(describe_node(node, inputs));
-      if (!dynamic_cast<const ShapeError*>(&error)) throw;
-      misfits_.emplace(node.node(), std::current_exception());
-    }
-  }
-  for (std::size_t k = 0; k < node.output_count(); ++k) {
-    auto& extents = extents_[node.output(k).node()];
-    extents = outputs.empty() ? std::optional<Extents>() : std::move(outputs[k]);
-  }
-}
-
-void StagedRun::survey() {
-  order_ = nodes_for(program_.outputs_);
-  extents_.clear();
-  undecided_.clear();
-  misfits_.clear();
-  drop_unneeded();
-  for (const Apply& node : order_) find_extents(node);
-}
-
-void StagedRun::drop_unneeded() {
-  std::unordered_set<const VariableNode*> needed;
-  for (const Variable& v : program_.outputs_) needed.insert(resolved(v).node());
-  for (const Apply& node : order_) {
-    for (const Variable& v : node.inputs()) needed.insert(resolved(v).node());
-  }
-  std::erase_if(values_, [&](const auto& entry) { return !needed.contains(entry.first); });
-}
-
-// True for an ifelse whose branches have unknown extents or extents that differ.
-bool StagedRun::is_open_choice(const Apply& node) const {
-  return dynamic_cast<const ops::IfElse*>(&node.op()) && !extents_.at(node.output(0).node());
-}
-
-bool StagedRun::is_ready(const Apply& node) const {
-  if (is_open_choice(node)) return extents_of(node.input(0)).has_value();
-  return undecided_.contains(node.node());
-}
-
-// Decisions that are needed now. A node that only an undecided branch needs waits for that branch;
-// a misfit in it is no error before the branch is taken.
-std::vector<Apply> StagedRun::next_decisions() const {
-  std::vector<Apply> decisions;
-  Nodes seen;
-  std::vector<Variable> stack(program_.outputs_.rbegin(), program_.outputs_.rend());
-  while (!stack.empty()) {
-    const Variable v = resolved(stack.back());
-    stack.pop_back();
-    if (is_known(v) || !seen.insert(v.owner().node()).second) continue;
-    const Apply node = v.owner();
-    const auto misfit = misfits_.find(node.node());
-    if (misfit != misfits_.end()) std::rethrow_exception(misfit->second);
-    if (is_ready(node)) decisions.push_back(node);
-    const auto inputs = node.inputs();
-    const std::size_t n = is_open_choice(node) ? 1 : inputs.size();
-    for (std::size_t i = n; i-- > 0;) stack.push_back(inputs[i]);
-  }
-  return decisions;
-}
-
-// -- doing it ----------------------------------------------------------------------------------
-
-index_t StagedRun::held_bytes() const {
-  std::unordered_set<const void*> seen;
-  index_t total = 0;
-  for (const auto& [v, value] : values_) {
-    if (std::any_of(program_.inputs_.begin(), program_.inputs_.end(),
-                    [&node = v](const Variable& input) { return input.node() == node; })) {
-      continue;
-    }
-    if (seen.insert(value.storage().data()).second) {
-      total += static_cast<index_t>(value.storage().nbytes());
-    }
-  }
-  return total;
-}
-
-std::vector<Tensor> StagedRun::call(const Function& f, std::vector<Tensor> arguments) {
-  const index_t held = held_bytes();
-  if (program_.budget_) {
-    const Plan& plan = f.plan(arguments);
-    if (held + plan.peak_bytes > *program_.budget_) {
-      throw BudgetError("[function] a stage exceeds the budget: got a peak of " +
-                        std::to_string(held + plan.peak_bytes) + " bytes, of which " +
-                        std::to_string(held) + " are values of earlier stages, expected at most " +
-                        std::to_string(*program_.budget_) + ". Try smaller parts");
-    }
-  }
-  std::vector<Tensor> results(f.output_count());
-  CallReport report;
-  f.call(arguments, results, &report);
-  peak_bytes_ = std::max(peak_bytes_, held + report.peak_bytes);
-  return results;
-}
-
 StagedRun::Piece StagedRun::piece_for(const std::vector<Variable>& wanted) const {
   Piece piece{.nodes = nodes_for(wanted), .outputs = wanted};
-  Nodes inside;
-  for (const Apply& node : piece.nodes) inside.insert(node.node());
-  // Values that something else needs too stay.
-  std::unordered_set<const VariableNode*> needed_later;
-  for (const Variable& v : program_.outputs_) needed_later.insert(resolved(v).node());
-  for (const Apply& node : order_) {
-    if (inside.contains(node.node())) continue;
-    for (const Variable& v : node.inputs()) needed_later.insert(resolved(v).node());
+  std::unordered_map<const VariableNode*, int> reads_inside;
+  for (const Apply& node : piece.nodes) {
+    for (const Variable& v : node.inputs()) ++reads_inside[pending_.resolved(v).node()];
   }
+  // Values that something else needs too stay.
+  const auto is_needed_later = [&](const Variable& v) {
+    const auto inside = reads_inside.find(v.node());
+    return pending_.read_count(v) > (inside == reads_inside.end() ? 0 : inside->second);
+  };
   std::unordered_set<const VariableNode*> seen;
   const auto note_input = [&](const Variable& v) {
     if (v.is_constant() || !values_.contains(v.node()) || !seen.insert(v.node()).second) return;
     piece.inputs.push_back(v);
-    piece.is_lent.push_back(v.owner().defined() && !needed_later.contains(v.node()));
+    piece.is_lent.push_back(v.owner().defined() && !is_needed_later(v));
   };
+  const std::unordered_set<Variable> is_wanted(wanted.begin(), wanted.end());
   for (const Apply& node : piece.nodes) {
-    for (const Variable& v : node.inputs()) note_input(resolved(v));
+    for (const Variable& v : node.inputs()) note_input(pending_.resolved(v));
     for (const Variable& v : node.outputs()) {
-      const bool is_wanted = std::find(wanted.begin(), wanted.end(), v) != wanted.end();
-      if (needed_later.contains(v.node()) && !is_wanted) piece.outputs.push_back(v);
+      if (is_needed_later(v) && !is_wanted.contains(v)) piece.outputs.push_back(v);
     }
   }
   return piece;
@@ -289,7 +223,8 @@ StagedProgram::Key StagedRun::key_of(const Piece& piece) const {
   key.push_back(0);
   for (const Apply& node : piece.nodes) {
     for (const Variable& v : node.inputs()) {
-      if (resolved(v) != v) key.insert(key.end(), {number(v), number(resolved(v))});
+      const Variable by = pending_.resolved(v);
+      if (by != v) key.insert(key.end(), {number(v), number(by)});
     }
   }
   return key;
@@ -300,24 +235,22 @@ Function StagedRun::compiled(const Piece& piece) const {
   std::vector<In> ins;
   for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
     const Variable& v = piece.inputs[i];
-    const Variable copy = make_input(v.type(), v.name());
+    const Variable copy = make_input(v.type());
+    copy_marks(v, copy);
     copies.emplace(v.node(), copy);
     const bool is_lent = piece.is_lent[i];
     ins.emplace_back(copy, InOptions{.is_mutable = is_lent, .borrow = is_lent});
   }
   const auto copy_of = [&](const Variable& raw) {
-    const Variable v = resolved(raw);
+    const Variable v = pending_.resolved(raw);
     return v.is_constant() ? v : copies.at(v.node());
   };
   for (const Apply& node : piece.nodes) {
     std::vector<Variable> from;
     for (const Variable& v : node.inputs()) from.push_back(copy_of(v));
     const Apply made = node.op().make_node(from);
-    made.node()->built_at = node.node()->built_at;
-    copy_origin(node, made);
+    copy_marks(node, made);
     for (std::size_t k = 0; k < node.output_count(); ++k) {
-      made.output(k).node()->name = node.output(k).name();
-      made.output(k).node()->tags = node.output(k).tags();
       copies.emplace(node.output(k).node(), made.output(k));
     }
   }
@@ -331,24 +264,24 @@ void StagedRun::compute(const std::vector<Variable>& wanted) {
   const Function& f = program_.piece(key_of(piece), [&] { return compiled(piece); });
   std::vector<Tensor> arguments;
   for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
-    const auto value = values_.find(piece.inputs[i].node());
-    arguments.push_back(value->second);
-    if (piece.is_lent[i]) values_.erase(value);
+    arguments.push_back(values_.at(piece.inputs[i].node()));
+    if (piece.is_lent[i]) drop(piece.inputs[i]);
   }
   std::vector<Tensor> results = call(f, std::move(arguments));
   for (std::size_t i = 0; i < piece.outputs.size(); ++i) {
-    values_[piece.outputs[i].node()] = std::move(results[i]);
+    hold(piece.outputs[i], std::move(results[i]));
   }
+  for (const Variable& v : pending_.finish(piece.nodes)) drop(v);
 }
 
 void StagedRun::advance(const std::vector<Apply>& decisions) {
   std::vector<Variable> wanted;
+  std::unordered_set<Variable> seen;
   for (const Apply& node : decisions) {
-    const std::size_t n = is_open_choice(node) ? 1 : node.input_count();
+    const std::size_t n = as_choice(node) ? 1 : node.input_count();
     for (std::size_t i = 0; i < n; ++i) {
-      const Variable v = resolved(node.input(i));
-      if (is_known(v) || std::find(wanted.begin(), wanted.end(), v) != wanted.end()) continue;
-      wanted.push_back(v);
+      const Variable v = pending_.resolved(node.input(i));
+      if (!is_known(v) && seen.insert(v).second) wanted.push_back(v);
     }
   }
   if (!wanted.empty()) compute(wanted);
@@ -356,27 +289,23 @@ void StagedRun::advance(const std::vector<Apply>& decisions) {
 }
 
 void StagedRun::decide(const Apply& node) {
-  const auto value_of = [&](const Variable& raw) {
-    const Variable v = resolved(raw);
-    return v.is_constant() ? v.node()->value : values_.at(v.node());
-  };
-  if (is_open_choice(node)) {
-    const auto& choice = dynamic_cast<const ops::IfElse&>(node.op());
+  if (const ops::IfElse* const choice = as_choice(node)) {
     const bool holds = value_of(node.input(0)).item<bool>();
-    for (std::size_t k = 0; k < choice.count(); ++k) {
-      stands_for_[node.output(k).node()] =
-          node.input(holds ? choice.then_input(k) : choice.else_input(k));
+    std::vector<Variable> chosen;
+    for (std::size_t k = 0; k < choice->count(); ++k) {
+      chosen.push_back(node.input(holds ? choice->then_input(k) : choice->else_input(k)));
     }
+    for (const Variable& v : pending_.choose(node, chosen)) drop(v);
     return;
   }
   std::vector<Tensor> inputs;
   for (const Variable& v : node.inputs()) inputs.push_back(value_of(v));
   const bool is_loop = dynamic_cast<const ops::Loop*>(&node.op()) != nullptr;
   std::vector<Tensor> results = is_loop ? run_loop(node, inputs) : run_op(node, inputs);
-  for (std::size_t k = 0; k < results.size(); ++k) {
-    values_[node.output(k).node()] = std::move(results[k]);
-  }
-  peak_bytes_ = std::max(peak_bytes_, held_bytes());
+  for (std::size_t k = 0; k < results.size(); ++k) hold(node.output(k), std::move(results[k]));
+  peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+  inputs.clear();
+  for (const Variable& v : pending_.finish({&node, 1})) drop(v);
 }
 
 // One element that stands for all elements; they are never read.
@@ -453,22 +382,19 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
 // Computes the remaining outputs. Every output gets a Storage without another owner.
 std::vector<Tensor> StagedRun::finish() {
   std::vector<Variable> wanted;
+  std::unordered_set<Variable> seen;
   for (const Variable& raw : program_.outputs_) {
-    const Variable v = resolved(raw);
-    if (is_known(v) || std::find(wanted.begin(), wanted.end(), v) != wanted.end()) continue;
-    wanted.push_back(v);
+    const Variable v = pending_.resolved(raw);
+    if (!is_known(v) && seen.insert(v).second) wanted.push_back(v);
   }
   if (!wanted.empty()) compute(wanted);
   std::vector<Tensor> outputs;
-  for (const Variable& raw : program_.outputs_) {
-    const Variable v = resolved(raw);
-    const bool is_input =
-        std::find(program_.inputs_.begin(), program_.inputs_.end(), v) != program_.inputs_.end();
-    Tensor value = v.is_constant() ? v.node()->value : values_.at(v.node());
-    const bool is_taken = std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& other) {
-      return shares_storage(other, value);
-    });
-    outputs.push_back(is_input || is_taken || v.is_constant() ? value.lazy_clone() : value);
+  std::unordered_set<const void*> taken;
+  for (const Variable& v : program_.outputs_) {
+    const Tensor& value = value_of(v);
+    const bool is_root = !pending_.resolved(v).owner().defined();
+    const bool is_new = taken.insert(value.storage().data()).second;
+    outputs.push_back(is_root || !is_new ? value.lazy_clone() : value);
   }
   return outputs;
 }

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "palimpsest/base/call_lock.hpp"
@@ -40,10 +39,8 @@ class StagedProgram : public Stages {
   const Function& piece(const Key& key, const std::function<Function()>& make) const;
   Function compiled(std::vector<In> inputs, const std::vector<Variable>& outputs) const;
 
-  std::string name_;
-  std::shared_ptr<const Config> config_;
-  Mode mode_;
-  std::optional<index_t> budget_;
+  const std::shared_ptr<const Config> config_;
+  const FunctionOptions options_;           // of every stage
   std::vector<Variable> inputs_, outputs_;  // keep all nodes alive, which keys refer to
   mutable CallLock lock_;
   // Guarded by lock_, changed in a ForkSection; entries keep their addresses.

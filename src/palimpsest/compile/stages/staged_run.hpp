@@ -2,13 +2,12 @@
 // Internal: one run of a StagedProgram.
 #pragma once
 
-#include <exception>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "palimpsest/compile/stages/pending_work.hpp"
 #include "palimpsest/compile/stages/staged.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 
@@ -30,17 +29,11 @@ class StagedRun {
     std::vector<bool> is_lent = {};  // per input
   };
 
-  // -- pending work
-  Variable resolved(Variable v) const;
+  // -- values
   bool is_known(const Variable& v) const;
-  std::vector<Apply> nodes_for(std::span<const Variable> wanted) const;
-  std::optional<Extents> extents_of(const Variable& v) const;
-  void find_extents(const Apply& node);
-  bool is_open_choice(const Apply& node) const;
-  void survey();
-  void drop_unneeded();
-  bool is_ready(const Apply& node) const;
-  std::vector<Apply> next_decisions() const;
+  const Tensor& value_of(const Variable& raw) const;
+  void hold(const Variable& v, Tensor value);
+  void drop(const Variable& v);
 
   // -- doing it
   Piece piece_for(const std::vector<Variable>& wanted) const;
@@ -50,6 +43,7 @@ class StagedRun {
   void advance(const std::vector<Apply>& decisions);
   void decide(const Apply& node);
   std::vector<Tensor> run_op(const Apply& node, const std::vector<Tensor>& inputs) const;
+  std::vector<Apply> nodes_for(std::span<const Variable> wanted) const;
   std::vector<Tensor> finish();
 
   // -- staged_loop.cpp
@@ -58,15 +52,15 @@ class StagedRun {
   std::vector<Tensor> run_steps(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
 
   std::vector<Tensor> call(const Function& f, std::vector<Tensor> arguments);
-  index_t held_bytes() const;
-
   const StagedProgram& program_;
-  std::unordered_map<const VariableNode*, Tensor> values_;
-  std::unordered_map<const VariableNode*, Variable> stands_for_;  // outputs of decided branches
-  std::vector<Apply> order_;                                      // needed for the outputs
-  std::unordered_map<const VariableNode*, std::optional<Extents>> extents_;
-  Nodes undecided_;  // their extents, or those inside, depend on elements
-  std::unordered_map<const ApplyNode*, std::exception_ptr> misfits_;  // with inputs that do not fit
+  PendingWork pending_;
+  std::unordered_map<const VariableNode*, Tensor> values_;  // those that are still read
+  struct Block {
+    index_t bytes = 0;
+    int n_values = 0;
+  };
+  std::unordered_map<const void*, Block> blocks_;  // memory of values_, but for the inputs
+  index_t held_bytes_ = 0;                         // of blocks_
   index_t peak_bytes_ = 0;
 };
 
