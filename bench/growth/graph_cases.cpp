@@ -112,6 +112,14 @@ void add_graphs(std::vector<GrowthCase>& cases) {
     }
     return v;
   }));
+  cases.push_back(compiled("sets of overlapping parts", [](auto& x, int n) {
+    Variable v = ops::join(0, {x, x * 2.0});
+    for (index_t i = 0; i < n; ++i) {
+      const index_t k = i % 8;
+      v = ops::set_subtensor(v, {slice(k, k + 8)}, v(slice(8 - k, 16 - k)) * 0.5);
+    }
+    return v;
+  }));
   cases.push_back(compiled("gradient of rows", [](auto& x, int n) {
     const Variable rows = ops::stack(rolls_of(x, n));
     std::vector<Variable> terms;
@@ -176,6 +184,14 @@ void add_graphs(std::vector<GrowthCase>& cases) {
   }));
   cases.push_back(
       called("call: chain of rolls", [](auto& x, int n) { return chain_of(x, n, false); }));
+  cases.push_back({"call: masks one after the other", [](int n) -> Work {
+                     const Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+                     Variable v = x;
+                     for (int i = 0; i < n; ++i) v = v[v > -1.0] * 0.5;
+                     const Function f = function({x}, v);
+                     f(kEight);
+                     return [f] { f(kEight); };
+                   }});
   cases.push_back(
       called("call: join of rolls", [](auto& x, int n) { return ops::join(0, rolls_of(x, n)); }));
 }
@@ -184,6 +200,22 @@ std::vector<SharedVariable> shared_vectors(int n) {
   std::vector<SharedVariable> list;
   for (int i = 0; i < n; ++i) list.push_back(shared(Tensor::ones({8})));
   return list;
+}
+
+// The final values of a loop in which each state becomes what the next one was, rolled.
+std::vector<Variable> rotated(const std::vector<Variable>& inits) {
+  const std::vector<ops::LoopState> states(inits.begin(), inits.end());
+  const auto body = [](const std::vector<Variable>& a) {
+    std::vector<Variable> next;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      next.push_back(ops::roll(a[(k + 1) % a.size()], 1, 0));
+    }
+    return next;
+  };
+  const auto result = ops::loop(body, {.states = states, .n_steps = index_t{2}});
+  std::vector<Variable> values;
+  for (std::size_t k = 0; k < inits.size(); ++k) values.push_back(result.last(k));
+  return values;
 }
 
 // The final values of a loop whose states start with these values: the last, or all.
@@ -248,6 +280,8 @@ void add_signatures(std::vector<GrowthCase>& cases) {
   cases.push_back(compiled("loop with many states", [](auto& x, int n) {
     return ops::join(0, looped(rolls_of(x, n), false));
   }));
+  cases.push_back(compiled("loop whose states are rotated",
+                           [](auto& x, int n) { return ops::join(0, rotated(rolls_of(x, n))); }));
   cases.push_back(compiled("two loops with many states", [](auto& x, int n) {
     return ops::join(0, looped(looped(rolls_of(x, n), false), false));
   }));

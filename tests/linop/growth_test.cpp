@@ -136,6 +136,42 @@ TEST_F(GrowthTest, LoopsWithManyStates) {
   });
 }
 
+// The next value of each state is computed from that of another one.
+TEST_F(GrowthTest, LoopsWhoseStatesAreRotated) {
+  expect_linear([](int n) {
+    const Variable x = make_input({DType::float64, {8}, {}}, "x");
+    // Starts that must keep their value: working in place of each is refused, and noted.
+    const std::vector<ops::LoopState> states(static_cast<std::size_t>(n), x);
+    const auto body = [](const std::vector<Variable>& a) {
+      std::vector<Variable> next;
+      for (std::size_t k = 0; k < a.size(); ++k) {
+        next.push_back(ops::roll(a[(k + 1) % a.size()], 1, 0));
+      }
+      return next;
+    };
+    const auto result = ops::loop(body, {.states = states, .n_steps = index_t{2}});
+    std::vector<Variable> last;
+    for (std::size_t k = 0; k < states.size(); ++k) last.push_back(result.last(k));
+    EXPECT_EQ(function({x}, ops::join(0, last))(Tensor::ones({8}))[0].numel(), 8 * n);
+  });
+}
+
+// Each mask decides extents, so that each is a stage of its own.
+TEST_F(GrowthTest, CallsWithManyMasksOneAfterTheOther) {
+  const Variable x = make_input({DType::float64, {kUnknown}, {}}, "x");
+  const auto bytes_of_call = [&](int n) {
+    Variable v = x;
+    for (int i = 0; i < n; ++i) v = v[v > -1.0] * 0.5;
+    const Function f = function({x}, v);
+    f(Tensor::ones({8}));
+    const std::size_t before = testing::bytes_of_mallocs();
+    EXPECT_EQ(f(Tensor::ones({8}))[0].numel(), 8);
+    return static_cast<double>(testing::bytes_of_mallocs() - before);
+  };
+  const double few = bytes_of_call(50), many = bytes_of_call(200);
+  EXPECT_LT(many, 5 * few) << few << " and " << many << " bytes";
+}
+
 TEST_F(GrowthTest, ChoicesOneAfterTheOther) {
   expect_linear([](int n) {
     const Variable x = make_input({DType::float64, {8}, {}}, "x");

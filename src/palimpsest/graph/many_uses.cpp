@@ -63,18 +63,32 @@ std::vector<ChildrenByPlace::Child> ChildrenByPlace::near(const std::vector<Regi
     low = std::min(low, bounds.first);
     high = std::max(high, bounds.second);
   }
-  std::vector<std::size_t> found = others_;
-  for (auto it = bounded_.lower_bound(low - longest_); it != bounded_.end() && it->first <= high;
-       ++it) {
-    if (all_[it->second].child.second->map.bounds(axis_)->second >= low)
-      found.push_back(it->second);
-  }
-  std::sort(found.begin(), found.end());
+  const auto position_of = [&](std::size_t number) {
+    const auto it = std::partition_point(all_.begin(), all_.end(),
+                                         [&](const Added& added) { return added.number < number; });
+    return static_cast<std::size_t>(it - all_.begin());
+  };
+  const std::size_t begin = position_of(from), end = position_of(to);
   std::vector<Child> children;
-  for (const std::size_t position : found) {
-    const auto& [child, number] = all_[position];
-    if (number >= from && number < to) children.push_back(child);
+  const auto add_if_near = [&](std::size_t position) {
+    const auto bounds = all_[position].child.second->map.bounds(axis_);
+    const bool is_near = !bounds || (bounds->first <= high && bounds->second >= low);
+    if (is_near) children.push_back(all_[position].child);
+  };
+  std::vector<std::size_t> found;
+  auto it = bounded_.lower_bound(low - longest_);
+  for (std::size_t n = 0; it != bounded_.end() && it->first <= high && n < end - begin; ++it, ++n) {
+    if (it->second >= begin && it->second < end) found.push_back(it->second);
   }
+  if (it != bounded_.end() && it->first <= high) {
+    // Fewer have these numbers than show these positions.
+    for (std::size_t position = begin; position < end; ++position) add_if_near(position);
+    return children;
+  }
+  const auto other = std::lower_bound(others_.begin(), others_.end(), begin);
+  found.insert(found.end(), other, std::lower_bound(other, others_.end(), end));
+  std::sort(found.begin(), found.end());
+  for (const std::size_t position : found) add_if_near(position);
   return children;
 }
 

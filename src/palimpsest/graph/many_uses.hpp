@@ -18,8 +18,9 @@ struct VarInfo;
 
 /// Variables that each show a part of the same memory, found by the part.
 ///
-/// Cost  adding one: O(log n), amortized; a question: O(log n), those found, and those whose region
-///       has no bounds along the axis by which the others differ most
+/// Cost  adding one: O(log n), amortized; a question: O(log n), and either those of these numbers,
+///       or, if they are fewer, those near along the axis by which most differ and those of these
+///       numbers without bounds along it
 class ChildrenByPlace {
  public:
   using Child = std::pair<VarInfo*, const AliasEdge*>;

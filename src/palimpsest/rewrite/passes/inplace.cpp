@@ -89,11 +89,22 @@ class InplacePass {
     }
   }
 
-  void refuse(const Apply& node, int input, InconsistencyKind kind) const {
+  // The text of an op with many parts, such as a loop, is cut off: each part may be refused.
+  const std::string& text_of(const Apply& node) {
+    if (described_ == node) return description_;
+    constexpr std::size_t kLongest = 160;
+    described_ = node;
+    description_ = node.op().str();
+    if (description_.size() > kLongest)
+      description_.replace(kLongest - 3, std::string::npos, "...");
+    return description_;
+  }
+
+  void refuse(const Apply& node, int input, InconsistencyKind kind) {
     if (!hints_.refusals) return;
     const std::string variable =
         input < 0 ? std::string() : node.input(static_cast<std::size_t>(input)).str();
-    hints_.refusals->push_back({{}, node.op().str(), input, variable, kind});
+    hints_.refusals->push_back({{}, text_of(node), input, variable, kind});
   }
 
   // Asking whether an input may be overwritten can cost as much as there are readers of it, so that
@@ -282,10 +293,7 @@ class InplacePass {
   InconsistencyKind replace(const Apply& node, const Apply& variant) {
     std::vector<std::pair<Variable, Variable>> pairs;
     for (std::size_t k = 0; k < node.output_count(); ++k) {
-      const Variable old = node.output(k), with = variant.output(k);
-      with.node()->name = old.name();
-      with.tags() = old.tags();
-      pairs.emplace_back(old, with);
+      pairs.emplace_back(node.output(k), variant.output(k));
     }
     try {
       graph_.replace_all_validate(pairs, reason_);
@@ -315,6 +323,8 @@ class InplacePass {
   PointerMap<const VariableNode, const VariableNode*> wanted_, updates_;
   PointerMap<const ApplyNode, std::vector<Variable>> marked_outputs_;  // one of each type
   std::vector<Apply> kept_;  // so that no address is used twice
+  Apply described_;          // the node that was refused last
+  std::string description_;  // of its op
 };
 
 // Most graphs have no node of most families, which is found out without sorting them.
