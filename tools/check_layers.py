@@ -19,6 +19,7 @@
    do not have. They name a field, as `ScanOptions.slice`; cli/option_words.cpp has a row for each.
 10. A variable of the environment that src/palimpsest reads is in the table of docs/howto/embed.md.
     `palimpsest doctor` reads each but the two that are no settings.
+11. palimpsest/ops/ops.hpp includes every public header of the ops, but for those that build none.
 """
 
 import argparse
@@ -60,6 +61,8 @@ READS_ENVIRONMENT = re.compile(r"\bgetenv\(")
 VARIABLE = re.compile(r'"(HOME|[A-Z]+_[A-Z_]*[A-Z])"')
 LISTED_VARIABLES, SHOWN_VARIABLES = "docs/howto/embed.md", "src/palimpsest/cli/doctor.cpp"
 NO_SETTINGS = {"HOME", "PALIMPSEST_STUBS"}
+# A header that includes every public header of its folder, but for these.
+COLLECTIONS = {"src/palimpsest/ops/ops.hpp": {"ops/registry.hpp", "ops/loop/measured_op.hpp"}}
 LONGEST_FILE = 800
 LONGEST_LINE = 100
 FULLEST_FOLDER = 40
@@ -175,6 +178,19 @@ def check_shortcuts(tree):
         for line, _, path in tree.includes(shortcut):
             if path not in tree.public:
                 yield f"{shortcut}:{line}: '{path}' is no public header"
+
+
+def check_collections(tree):
+    for collection, left_out in COLLECTIONS.items():
+        if collection not in tree.files:
+            continue
+        own = collection.removeprefix("src/")
+        named = {path for _, _, path in tree.includes(collection)}
+        named |= {own, *("palimpsest/" + name for name in left_out)}
+        folder = own.rpartition("/")[0] + "/"
+        for header in sorted(set(tree.public) - named):
+            if header.startswith(folder):
+                yield f"{collection}: does not include '{header}'"
 
 
 def check_folders(tree):
@@ -301,7 +317,8 @@ def check_environment(tree):
 
 
 CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
-          check_clients, check_adapters, check_locks, check_files, check_words, check_environment]
+          check_clients, check_adapters, check_locks, check_files, check_words, check_environment,
+          check_collections]
 
 
 def violations(root):

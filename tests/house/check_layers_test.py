@@ -104,6 +104,18 @@ class CheckLayers(unittest.TestCase):
                      "tests/memory/m_test.cpp"):
             self.assert_found({name: text}, f"{name}:2: 'palimpsest/base/inner.hpp' is internal")
 
+    def test_the_collection_of_all_ops_names_every_public_header_of_them(self):
+        tree = {"src/palimpsest/CMakeLists.txt": HASH_SPDX + "palimpsest_layer(base)\npalimpsest_layer(ops)\n",
+                "src/palimpsest/memory/m.hpp": SPDX + "// Internal.\n#pragma once\n",
+                "src/palimpsest/ops/x/one.hpp": SPDX + "#pragma once\n",
+                "src/palimpsest/ops/x/inner.hpp": SPDX + "// Internal.\n#pragma once\n",
+                "src/palimpsest/ops/registry.hpp": SPDX + "#pragma once\n"}
+        name = "src/palimpsest/ops/ops.hpp"
+        self.assert_found({**tree, name: SPDX + "#pragma once\n"},
+                          f"{name}: does not include 'palimpsest/ops/x/one.hpp'")
+        text = SPDX + '#pragma once\n#include "palimpsest/ops/x/one.hpp"\n'
+        self.assertNotIn("does not include", self.run_on({**tree, name: text}))
+
     def test_an_adapted_library_has_one_adapter(self):
         self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <fftw3.h>\n"},
                           "FFTW is included from 2 files, expected one")
