@@ -144,7 +144,7 @@ TEST_F(BudgetTest, LibraryMemoryIsListedApart) {
   const Plan& plan = f.plan(std::vector<TensorType>{z.type()});
   EXPECT_GT(plan.external_bytes, 0);
   EXPECT_EQ(plan.peak_bytes, 60 * 60 * 16);
-  EXPECT_NE(plan.to_string().find("held by libraries"), std::string::npos);
+  EXPECT_NE(plan.to_string().find("held beside it by libraries"), std::string::npos);
 }
 
 // -- shapes --------------------------------------------------------------------------------------

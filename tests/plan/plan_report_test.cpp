@@ -235,7 +235,9 @@ TEST(PlanReport, TextSaysWhatFollowsFromStepsAndBuffers) {
     line(plan.repeated_bytes > 0,
          fmt::format("computed twice to meet the budget: {} bytes", plan.repeated_bytes));
     line(plan.external_bytes > 0,
-         fmt::format("held by libraries beside it: {} bytes", plan.external_bytes));
+         fmt::format("held beside it by libraries and, as scratch of up to 1572864 bytes, by each "
+                     "thread: {} bytes",
+                     plan.external_bytes));
     const int peak = fullest_step(plan);
     if (peak >= 0) {
       text += fmt::format("most bytes of the arena are live at step {}: {}; there lie", peak,

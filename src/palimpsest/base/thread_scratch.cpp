@@ -10,7 +10,7 @@
 namespace palimpsest::detail {
 namespace {
 
-constexpr std::size_t kAlignment = 64, kChunkBytes = 512 << 10;
+constexpr std::size_t kAlignment = 64, kMostKept = kThreadScratchBytes / kScratchChunkBytes;
 
 struct Delete {
   void operator()(std::byte* memory) const {
@@ -36,7 +36,7 @@ std::byte* take_scratch(std::size_t bytes, ScratchMark& before) {
     mark = {mark.chunk + 1, 0};
   }
   if (mark.chunk == chunks.list.size()) {
-    const std::size_t size = std::max(bytes, kChunkBytes);
+    const std::size_t size = std::max(bytes, kScratchChunkBytes);
     std::unique_ptr<std::byte, Delete> memory(
         static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment})));
     chunks.list.push_back({std::move(memory), size});
@@ -47,7 +47,11 @@ std::byte* take_scratch(std::size_t bytes, ScratchMark& before) {
 }
 
 void give_back_scratch(const ScratchMark& before) noexcept {
-  of_this_thread<Chunks>().mark = before;
+  Chunks& chunks = of_this_thread<Chunks>();
+  chunks.mark = before;
+  // A thread that waits for others takes over work, which nests deeper than kernels do.
+  const std::size_t n_used = before.chunk + (before.used > 0 ? 1 : 0);
+  while (chunks.list.size() > std::max(n_used, kMostKept)) chunks.list.pop_back();
 }
 
 }  // namespace palimpsest::detail

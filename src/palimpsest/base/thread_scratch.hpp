@@ -8,13 +8,19 @@
 
 namespace palimpsest {
 
+/// Bytes of such memory that a thread keeps at most, from the first kernel that runs on it until it
+/// ends. The deepest of them, of a pass that reads another one, takes three chunks. Plans announce
+/// it for each thread.
+inline constexpr std::size_t kScratchChunkBytes = std::size_t{512} << 10;
+inline constexpr std::size_t kThreadScratchBytes = 3 * kScratchChunkBytes;
+
 namespace detail {
 /// Up to where the scratch memory of a thread is taken.
 struct ScratchMark {
   std::size_t chunk = 0, used = 0;
 };
 /// Takes `bytes` of the calling thread's scratch, aligned to 64; `before` receives the mark to give
-/// back to. The thread keeps the memory until it ends. Throws std::bad_alloc.
+/// back to. Throws std::bad_alloc.
 std::byte* take_scratch(std::size_t bytes, ScratchMark& before);
 void give_back_scratch(const ScratchMark& before) noexcept;
 }  // namespace detail
@@ -26,7 +32,7 @@ class Scratched {
  public:
   template <class... Arguments>
   explicit Scratched(Arguments&&... arguments) {
-    static_assert(alignof(T) <= 64);
+    static_assert(alignof(T) <= 64 && sizeof(T) <= kScratchChunkBytes);
     std::byte* const room = detail::take_scratch(sizeof(T), before_);
     if constexpr (sizeof...(Arguments) == 0) {
       object_ = ::new (room) T;

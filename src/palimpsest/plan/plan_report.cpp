@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/plan.hpp"
 #include "palimpsest/plan/position.hpp"
@@ -193,7 +194,10 @@ class Report {
       text_ += fmt::format("computed twice to meet the budget: {} bytes\n", plan_.repeated_bytes);
     }
     if (plan_.external_bytes > 0) {
-      text_ += fmt::format("held by libraries beside it: {} bytes\n", plan_.external_bytes);
+      text_ += fmt::format(
+          "held beside it by libraries and, as scratch of up to {} bytes, by each thread: {} "
+          "bytes\n",
+          kThreadScratchBytes, plan_.external_bytes);
     }
   }
 

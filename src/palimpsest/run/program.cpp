@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/graph/aliased_inputs.hpp"
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
@@ -77,6 +78,9 @@ PlanCache::Entry Program::make_plan_for(std::vector<Layout> signature) const {
                          with_checked_shapes([&] { return make_plan(request); })};
   if (inspection && entry.plan.run_time_extents.empty())
     inspection->planned(entry.plan, [&] { return make_plan(request); });
+  if (!entry.plan.steps.empty()) {
+    entry.plan.external_bytes += request.threads * static_cast<index_t>(kThreadScratchBytes);
+  }
   note_places(entry);
   for (const InplaceRefusal& refusal : refusals) {
     entry.plan.refused_in_place.push_back(refusal.str());
