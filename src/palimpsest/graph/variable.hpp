@@ -286,7 +286,8 @@ struct ApplyNode : std::enable_shared_from_this<ApplyNode> {
 
 /// A root that a function takes as an argument.
 Variable make_input(TensorType type, std::string name = {});
-/// A read-only value; shares data lazily with the tensor given.
+/// A read-only value; shares data lazily with the tensor given. Data of a mapped file, or in other
+/// memory of others, are copied: they might change.
 Variable constant(const Tensor& value, std::string name = {});
 template <class T>
 Variable scalar_constant(T value) {

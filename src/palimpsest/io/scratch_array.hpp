@@ -28,7 +28,7 @@ class ScratchArray {
 
   const Extents& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
-  /// `count` elements from the row-major position `first` on.
+  /// `count` elements from the row-major position `first` on. InternalError: there are fewer.
   void write(index_t first, const void* elements, index_t count);
   void read(index_t first, void* elements, index_t count) const;
   /// The array, on the mapped file or in memory; later writes may or may not show.

@@ -20,8 +20,8 @@ namespace PALIMPSEST_API palimpsest {
 /// Name of a container and rules for the values that it takes.
 struct ContainerOptions {
   std::string name = {};
-  /// Use the caller's Storage itself instead of a lazy clone, unless it belongs to another
-  /// container or to a function, as a borrowed result does.
+  /// Use the caller's Storage itself instead of a lazy clone, unless it, or its memory, belongs to
+  /// another container or to a function, as a borrowed result does.
   bool borrow = false;
   /// Values are neither converted nor moved.
   bool strict = false;
@@ -94,7 +94,8 @@ class Derivation {
 /// Invariants
 ///  1. The value fits type(), and its elements do not overlap one another.
 ///  2. Two containers never hold one Storage, nor does one hold that of a frame, even for borrowed
-///     values.
+///     values. Nor do they hold bytes of one buffer, segment or file in two Storages, if one of the
+///     two is written in place.
 ///  3. version() rises whenever the value may have changed.
 /// Threads  all members may be called concurrently. A container that the calling thread holds
 ///          already (from within modify() or a step of a function) is a StateError

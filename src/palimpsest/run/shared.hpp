@@ -42,7 +42,8 @@ struct SharedOptions {
   std::string name = {};
   /// Use the caller's Storage itself instead of a lazy clone: a write through the caller's tensor
   /// shows in the variable, and an update in place shows in the tensor. A hint: ignored for a
-  /// conversion, another device, or a Storage that another variable holds.
+  /// conversion, another device, and a Storage, or bytes of foreign memory, that another variable
+  /// holds.
   bool borrow = false;
   /// Values are neither converted nor moved.
   bool strict = false;

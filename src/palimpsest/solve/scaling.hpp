@@ -27,7 +27,7 @@ int scale_exponent(double largest, double start, DType dtype);
 
 /// x *= 2^exponent, in place. False if a value left the range of the dtype.
 ///
-/// DTypes   those of largest_part(); contiguous
+/// DTypes   those of largest_part(); any strides
 bool multiply_by_power_of_two(Tensor& x, int exponent);
 
 }  // namespace palimpsest
