@@ -61,6 +61,8 @@ PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptio
     multiply_by_power_of_two(start, e);
   }
   SolveResult result = solve(*find_solver("power_method"), p, start, with);
+  // A run that had ended when its checkpoint was written makes no step.
+  if (eigenvalue == 0 && !result.history.empty()) eigenvalue = result.history.back().numbers[0];
   PowerResult made{std::move(result.x), eigenvalue, {}, result.status, result.iterations};
   if (result.status == Status::diverged) made.eigenvalue = std::nan("");
   if (options.batch.empty()) return made;
