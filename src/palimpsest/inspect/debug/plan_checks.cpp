@@ -333,7 +333,9 @@ void PlanWatch::keep_borrowed(std::span<const Tensor> delivered) {
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
     const Slot& slot = plan_.slots[at(plan_.outputs[i].slot)];
     const bool in_frame = plan_.buffers[at(slot.buffer)].kind == BufferKind::arena;
-    if (!in_frame || plan_.outputs[i].how != Handover::borrow) continue;
+    const bool is_given = std::any_of(destinations_.begin(), destinations_.end(),
+                                      [&](const auto& d) { return d.output == i; });
+    if (!in_frame || is_given || plan_.outputs[i].how != Handover::borrow) continue;
     kept->results.push_back(
         {i, delivered[i].raw_data(), slot.layout, DebugValue::read(delivered[i].view_of())});
   }
