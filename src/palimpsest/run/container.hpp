@@ -92,7 +92,8 @@ class Derivation {
 /// The cell that holds the value of a shared variable; any number of functions may use one cell.
 ///
 /// Invariants
-///  1. The value fits type(), and its elements do not overlap one another.
+///  1. The value fits type(), and its elements do not overlap one another. A parameter's first value
+///     may be stretched; it is copied before it is written in place.
 ///  2. Two containers never hold one Storage, nor does one hold that of a frame, even for borrowed
 ///     values. Nor do they hold bytes of one buffer, segment or file in two Storages, if one of the
 ///     two is written in place.
