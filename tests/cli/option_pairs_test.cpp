@@ -317,6 +317,9 @@ CommandSamples OptionPairs::plan_samples() const {
                   {"--set", {{"--set", "1"}}},
                   {"--repetition", {{"--repetition", "1"}}},
                   {"--prewhiten", {{"--prewhiten"}}},
+                  {"--matrix", {{"--matrix", "40x36"}}},
+                  {"--fov", {{"--fov", "24x28"}}},
+                  {"--share-maps", {{"--share-maps"}}},
                   {"--report", {{"--report", dir / "r.json"}}},
                   {"--plan", {{"--plan", dir / "p.txt"}}},
                   {"--threads", {{"--threads", "2"}}},
@@ -331,7 +334,7 @@ CommandSamples OptionPairs::plan_samples() const {
                 {{"--phase", "0"}, {"--phase"}, true},
                 {{"--set", "0"}, {"--set"}, true}},
       .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet", "--place",
-                    "--iterations"}};
+                    "--iterations", "--share-maps"}};
   // Both give the same number.
   command.subsumed.insert({"--lambda", "--config"});
   command.subsumed.insert({"--config", "--lambda"});
@@ -346,8 +349,9 @@ CommandSamples OptionPairs::recon_samples() const {
   CommandSamples command = plan_samples();
   command.name = "recon";
   // Limits of time and resumed runs do not change the image. Lines of progress have times.
-  command.invisible = {"--scratch", "--memory", "--time-limit",           "--every",   "--resume",
-                       "--threads", "--place",  "--partial-on-interrupt", "--progress"};
+  command.invisible = {"--scratch",  "--memory",    "--time-limit", "--every",
+                       "--resume",   "--threads",   "--place",      "--partial-on-interrupt",
+                       "--progress", "--share-maps"};
   command.options.erase("--ranks");
   command.options.insert(
       {{"--output", {{"--output", dir / "i.png"}}},

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "cli/raw_scan_maker.hpp"
 #include "cli/run_command.hpp"
 #include "palimpsest/base/random.hpp"
 #include "palimpsest/cli/recon/image.hpp"
@@ -57,48 +58,10 @@ class RawScans : public ::testing::Test {
     header.step_1_limit = EncodingLimit{0, kN - 1, kN / 2};
     return header;
   }
-  static RawScan empty_scan(RawScanHeader header) {
-    RawScan scan;
-    scan.header = std::move(header);
-    return scan;
-  }
-  // Appends a readout (coil, sample), with coordinates (sample, axis).
-  static void append(RawScan& scan, Readout readout, const Tensor& samples,
-                     const Tensor& coordinates = {}) {
-    readout.n_coils = samples.shape(0);
-    readout.n_samples = samples.shape(1);
-    readout.sample_time_us = 4;
-    readout.center_sample =
-        readout.has(ReadoutFlag::reverse) ? (readout.n_samples - 1) / 2 : readout.n_samples / 2;
-    readout.first_sample = scan.samples.defined() ? scan.samples.numel() : 0;
-    scan.samples = joined(scan.samples, samples.contiguous().view({samples.numel()}));
-    if (coordinates.defined()) {
-      readout.n_trajectory_axes = coordinates.shape(1);
-      readout.first_coordinate = scan.trajectory.defined() ? scan.trajectory.numel() : 0;
-      scan.trajectory =
-          joined(scan.trajectory, coordinates.contiguous().view({coordinates.numel()}));
-    }
-    scan.readouts.push_back(readout);
-  }
-  static Tensor joined(const Tensor& a, const Tensor& b) {
-    if (!a.defined()) return b.clone();
-    Tensor both = Tensor::empty({a.numel() + b.numel()}, a.dtype());
-    both.narrow(0, 0, a.numel()).copy_from(a);
-    both.narrow(0, a.numel(), b.numel()).copy_from(b);
-    return both;
-  }
   static Tensor kspace(const Tensor& image, std::uint64_t stream) {
     Tensor k = sense_model(maps())(image).contiguous();
     add_noise(k, stream);
     return k;
-  }
-  // A scan of lines of k-space, every `step`-th.
-  static void append_lines(RawScan& scan, const Tensor& k, index_t first, index_t step,
-                           Readout readout, index_t last = kN) {
-    for (index_t y = first; y < last; y += step) {
-      readout.step_1 = y;
-      append(scan, readout, k.select(1, y));
-    }
   }
   static RawScan along(const Tensor& trajectory, const Tensor& image, const std::string& name) {
     RawScan scan = empty_scan(header(name));

@@ -158,6 +158,7 @@ void Session::recon(ScanReconstructionOptions& how) {
   how.cancel = interrupt_token();
   ScanReconstruction reconstruction(how);
   check_picture(options_, reconstruction.layout());
+  announce_volumes(outputs_, options_, reconstruction.layout());
   if (!options_.json) {
     messages_.line(
         fmt::format("announced peak: {} bytes", with_commas(reconstruction.plan().peak_bytes)));
@@ -190,7 +191,8 @@ void Session::recon(ScanReconstructionOptions& how) {
   });
   facts.measured_peak_bytes = reconstruction.measured_bytes();
   add_run(report, reconstruction, result, facts);
-  finish(report, scan_text(reconstruction, how) + run_text(reconstruction, result, facts));
+  finish(report, scan_text(reconstruction, how) + output_text(options_, reconstruction.layout()) +
+                     run_text(reconstruction, result, facts));
   if (is_interrupted) throw EndedEarly{kInterrupted};
   if (result.status == Status::time_limit) throw EndedEarly{kTimeLimit};
 }

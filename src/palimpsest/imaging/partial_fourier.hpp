@@ -24,6 +24,8 @@ struct PartialLines {
   /// From the last line down, not from line 0 up.
   bool from_end = false;
 
+  bool operator==(const PartialLines&) const = default;
+
   /// Lines that were measured on both sides of the middle, line floor(extent / 2).
   index_t beyond_middle() const { return acquired - 1 - (extent - (from_end ? 1 : 0)) / 2; }
 };

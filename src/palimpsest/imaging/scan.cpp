@@ -79,6 +79,25 @@ Extents ScanLayout::wanted_of_item() const {
   return wanted;
 }
 
+std::vector<ImageAxis> ScanLayout::axes_of_item() const {
+  const ImageAxis whole{columns, columns, 1};
+  const ImageAxis& x = columns == axes[2].points ? axes[2] : whole;
+  switch (division) {
+    case Division::plane:
+      return {axes[grid[1] == 1 ? 1 : 0], x};
+    case Division::planes:
+      return {axes[0], axes[1]};
+    case Division::volume:
+      break;
+  }
+  return {axes[0], axes[1], x};
+}
+
+bool ScanLayout::is_resampled() const {
+  return !has_trajectory() &&
+         std::any_of(axes.begin(), axes.end(), [](const ImageAxis& a) { return a.is_resampled(); });
+}
+
 Extents ScanLayout::image_shape() const {
   Extents shape = wanted_of_item();
   if (n_items() > 1) shape.push_back(columns);
@@ -110,7 +129,10 @@ Extents ScanLayout::maps_shape() const {
 Extents ScanLayout::short_maps_shape() const { return without_single_axes(maps_shape()); }
 
 index_t ScanLayout::samples_per_coil() const {
-  return has_trajectory() ? grid[2] * grid[3] : count_samples(mask);
+  if (has_trajectory()) return grid[2] * grid[3];
+  const index_t n_images = n_slices() * n_frames();
+  if (samples_of_images == 0) return count_samples(mask);
+  return (samples_of_images + n_images / 2) / n_images;
 }
 
 double ScanLayout::acceleration() const {
@@ -119,7 +141,10 @@ double ScanLayout::acceleration() const {
     const auto per_frame = static_cast<double>(readouts_per_frame * grid[3]);
     return points / per_frame;
   }
-  return static_cast<double>(mask.numel()) / static_cast<double>(samples_per_coil());
+  const auto points = static_cast<double>(mask.numel());
+  if (samples_of_images == 0) return points / static_cast<double>(count_samples(mask));
+  return points * static_cast<double>(n_slices() * n_frames()) /
+         static_cast<double>(samples_of_images);
 }
 
 namespace {
@@ -174,28 +199,31 @@ Tensor masks_of(const ScanFile& file) {
   return masks;
 }
 
+// Coefficients in place of the frames have the facts of the first one.
+void take_facts(Image& image, const ScanLayout& layout) {
+  const auto n_frames = static_cast<std::size_t>(layout.n_frames());
+  const std::size_t step = layout.coefficients > 0 ? n_frames : 1;
+  for (std::size_t i = 0; i < layout.images.size(); i += step) {
+    image.facts.push_back(layout.images[i]);
+  }
+  if (layout.frame_counter != FrameCounter::none &&
+      layout.frame_counter != FrameCounter::repetition) {
+    image.frame_counter = name_of(layout.frame_counter);
+  }
+}
+
 }  // namespace
 
 Image image_of(const ScanLayout& layout, const Tensor& data) {
   Image image;
   image.data = data;
   image.names = layout.result_dims();
-  const Geometry& g = layout.geometry;
-  image.voxel_mm = g.voxel_mm;
-  image.time_step_s = layout.coefficients > 0 ? 0 : g.time_step_us * 1e-6;
+  image.voxel_mm = layout.geometry.voxel_mm;
+  image.time_step_s = layout.coefficients > 0 ? 0 : layout.geometry.time_step_us * 1e-6;
   image.header = layout.header.xml;
   if (layout.format != FileFormat::ismrmrd) return image;
-  std::array<index_t, 3> extents = spatial_extents(image);
-  if (layout.n_slices() > 1) extents[2] = 1;
-  AffineMatrix affine = lps_affine({g.directions, g.position_mm}, g.voxel_mm, extents);
-  std::array<std::array<double, 3>, 3> directions = g.directions;
-  const double step = std::hypot(g.slice_step_mm[0], g.slice_step_mm[1], g.slice_step_mm[2]);
-  if (step > 0) {
-    image.voxel_mm[2] = step;
-    directions[2] = g.slice_step_mm;
-    for (std::size_t row = 0; row < 3; ++row) affine[row][2] = g.slice_step_mm[row];
-  }
-  if (are_directions(directions)) image.affine_lps = affine;
+  take_facts(image, layout);
+  take_place_of_facts(image);
   return image;
 }
 
@@ -212,13 +240,19 @@ Scan read_scan(const std::string& path, const ScanOptions& options) {
   const Extents& n = layout.grid;
   scan.kspace =
       Tensor::empty({layout.n_slices(), frames, n[0], n[1], n[2], n[3]}, DType::complex64);
-  if (file.calibration_mask().defined()) {
+  std::vector<bool> calibrated;
+  for (index_t s = 0; s < layout.n_slices(); ++s) calibrated.push_back(file.has_calibration(s));
+  if (std::find(calibrated.begin(), calibrated.end(), true) != calibrated.end()) {
     scan.calibration = Tensor::empty({layout.n_slices(), n[0], n[1], n[2], n[3]}, DType::complex64);
   }
   for (index_t s = 0; s < layout.n_slices(); ++s) {
     Tensor slice = scan.kspace.select(0, s);
     slice.copy_from(file.kspace(s, 0, frames, memory, kPieceBytes, ledger).view(slice.shape()));
     if (!scan.calibration) continue;
+    if (!calibrated[static_cast<std::size_t>(s)]) {
+      scan.calibration->select(0, s).fill(std::complex<float>(0));
+      continue;
+    }
     scan.calibration->select(0, s).copy_from(
         file.calibration_kspace(s, memory, kPieceBytes, ledger));
   }

@@ -15,16 +15,17 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Position of a slice or slab. Axes in the order x (readout), y (phase), z (slice or partition).
+/// Position of the first slice or slab. Axes are x (readout), y (phase), z (slice or partition).
 struct Geometry {
   std::array<double, 3> voxel_mm = {1, 1, 1};
   /// Unit vectors of the axes, in the patient's left, posterior, superior.
   std::array<std::array<double, 3>, 3> directions = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
   /// Centre of the slice or slab, and of the patient table, mm, left posterior superior.
   std::array<double, 3> position_mm = {0, 0, 0}, table_mm = {0, 0, 0};
-  /// From the middle of a slice to that of the next, mm; 0: there is one, or it is not known.
+  /// From the middle of a slice to that of the next, mm; 0: there is one, they are not parallel
+  /// and equally spaced, or it is not known.
   std::array<double, 3> slice_step_mm = {0, 0, 0};
-  /// Between two frames; 0: unknown.
+  /// Between two frames, the mean; 0: unknown.
   double time_step_us = 0;
 };
 
@@ -48,9 +49,24 @@ struct ScanOptions {
   index_t readouts_per_frame = 0, readouts_per_step = 0;
   /// Decorrelates the coils by the noise readouts of a raw file.
   bool prewhiten = false;
+  /// Pixels and field of view of the image along x, y and, if given, z, in place of those of the
+  /// header. With `encoded_pixels`: pixels of the size that was measured.
+  std::vector<index_t> matrix = {};
+  std::vector<double> field_of_view_mm = {};
+  bool encoded_pixels = false;
   /// For an array file: a file with its trajectory, float32 (readouts, samples, D), or one for each
   /// frame; or BART's.
   std::string trajectory = {};
+};
+
+/// An axis of the image: `pixels` of them, `spacing` apart in units of the distance of the `points`
+/// that were measured. Element floor(n / 2) of both lies at the same place.
+struct ImageAxis {
+  index_t points = 1, pixels = 1;
+  double spacing = 1;
+
+  /// True if pixels lie between or beyond the points.
+  bool is_resampled() const { return spacing != 1 || pixels > points; }
 };
 
 /// The part of the grid that one solve covers: a 2-D grid; planes (z, y) of a volume that is
@@ -62,7 +78,8 @@ struct ScanLayout {
   FileFormat format = FileFormat::npy;
   /// Extents of k-space as measured: coil, z, y, x; along a trajectory coil, 1, readouts, samples.
   Extents grid;
-  /// Columns along x that are kept: all, but where readouts are oversampled.
+  /// Columns along x that are solved: those of the image where readouts are complete and either
+  /// only cut, or divided into planes; else all.
   index_t columns = 0;
   Division division = Division::plane;
   /// Values of the counters that are slices and frames; one slice at least.
@@ -76,13 +93,17 @@ struct ScanLayout {
   Tensor mask;
   /// Extents of an item, 1 along axes on which no image's mask changes; empty along a trajectory.
   Extents mask_extents = {};
-  /// Extents z, y, x of the wanted image: at most those of the grid.
+  /// Extents z, y, x of the wanted image, and on a grid its axes.
   Extents wanted;
+  std::array<ImageAxis, 3> axes = {};
   /// Along a trajectory: float32 (readouts, samples, D), in cycles per field of view; of frames,
   /// one after the other. Readouts of a frame, and of a step.
   Tensor trajectory;
   index_t readouts_per_frame = 0, readouts_per_step = 0;
   Geometry geometry;
+  /// Of a raw file: facts of each image, slices the slowest, then frames.
+  std::vector<ImageFacts> images = {};
+  FrameCounter frame_counter = FrameCounter::none;
   /// The header of a raw file.
   RawScanHeader header;
   /// Remarks for the user.
@@ -101,8 +122,12 @@ struct ScanLayout {
   Dims item_dims() const;
   /// (coil, ..) of maps, and on a grid of k-space, of one item.
   Extents item_array_shape() const;
-  /// Extents of the wanted part of an item, in its middle; of one image; and of all of them,
-  /// ([slice], [frame or coefficient], ..).
+  /// The axes of an item's image on a grid, out of the extents of the item.
+  std::vector<ImageAxis> axes_of_item() const;
+  /// True if some of them, or planes along x, are computed between the measured points.
+  bool is_resampled() const;
+  /// Extents of the image of an item; of one image; and of all of them, ([slice], [frame or
+  /// coefficient], ..).
   Extents wanted_of_item() const;
   Extents image_shape() const;
   Extents result_shape() const;
@@ -114,7 +139,10 @@ struct ScanLayout {
   Extents short_maps_shape() const;
   /// Points of an item per sample.
   double acceleration() const;
+  /// The mean of all images.
   index_t samples_per_coil() const;
+  /// The sum of all images on a grid; 0: as in the first one.
+  index_t samples_of_images = 0;
 };
 
 /// One logical scan, in memory.
@@ -129,7 +157,8 @@ struct Scan {
   std::optional<Tensor> trajectory;
   /// complex64 (C, samples) of noise alone, from noise readouts one after the other.
   std::optional<Tensor> noise;
-  /// complex64 (S, C, z, y, x) of separate calibration lines on the same grid.
+  /// complex64 (S, C, z, y, x) of separate calibration lines on the same grid; 0 for slices that
+  /// have none.
   std::optional<Tensor> calibration;
   Geometry geometry;
   /// The header of a raw file.

@@ -46,6 +46,8 @@ struct ScanReconstructionOptions {
   bool keep_scale = false;
   /// Sets of estimated maps; the image is the root of the sum of squares over them.
   index_t sets = 1;
+  /// A slice without calibration lines takes the maps of the nearest parallel slice that has some.
+  bool share_maps = false;
   /// Virtual coils that take the place of those of the scan, and of given maps; unset: none do.
   std::optional<index_t> virtual_coils = {};
   /// For images of smooth phase: method to fill the side of k-space that was not measured.
@@ -139,9 +141,9 @@ class PALIMPSEST_API ScanReconstruction {
   /// Solves and coils of this rank, out of those of all.
   PartRange own_solves() const;
   PartRange own_coils() const;
-  /// The area that maps are estimated from; empty if they are given.
-  const CalibrationArea& center() const;
-  /// True if the maps are estimated from separate calibration lines, not from the image's own.
+  /// The area that maps of the first slice are estimated from; empty if they are given.
+  CalibrationArea center() const;
+  /// True if its maps are estimated from separate calibration lines, not from the image's own.
   bool uses_calibration() const;
   const ScanReconstructionPlan& plan() const;
   /// Plans of one solve: of A^H y, of the iteration (not of the adjoint alone), and of one step.

@@ -226,19 +226,21 @@ Tensor epi_trajectory(const EpiOptions& o) {
 }
 
 std::string unit_warning(const Tensor& trajectory, const Extents& image) {
-  constexpr double kLargestReach = 1.5;
+  constexpr double kSmallestReach = 0.25, kLargestReach = 1.5;
   const float* k = trajectory.data<float>();
   const auto d = static_cast<std::size_t>(trajectory.shape(-1));
-  double reach = 0;
+  double reach = 0, largest = 0;
   for (std::size_t i = 0, end = static_cast<std::size_t>(trajectory.numel()); i < end; ++i) {
     const auto n = static_cast<double>(image[d - 1 - i % d]);
     reach = std::max(reach, 2 * std::abs(static_cast<double>(k[i])) / n);
+    largest = std::max(largest, std::abs(static_cast<double>(k[i])));
   }
-  if (reach <= kLargestReach) return "";
+  if (reach >= kSmallestReach && reach <= kLargestReach) return "";
+  const bool is_angle = std::abs(largest / std::numbers::pi - 1) < 0.05;
   return fmt::format(
       "warning: units? The trajectory reaches {:.3g} times the k-space of {}, expected cycles per "
-      "field of view",
-      reach, to_string(image));
+      "field of view{}",
+      reach, to_string(image), is_angle ? ": radians per pixel reach pi" : "");
 }
 
 Tensor coordinates_of_grid(const Tensor& trajectory) {

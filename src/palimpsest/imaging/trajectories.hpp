@@ -88,8 +88,8 @@ struct EpiOptions {
 /// Errors   ValueError: a number out of range; "echo_train": lines are not a multiple of it
 Tensor epi_trajectory(const EpiOptions& options);
 
-/// A warning if a coordinate lies more than 1.5 times as far out as k-space of the image reaches:
-/// the trajectory is likely to have another unit. Empty: none does.
+/// A warning if coordinates reach more than 1.5 times as far out as k-space of the image, or less
+/// than a quarter: the trajectory is likely to have another unit. Else empty.
 ///
 /// Shapes   trajectory (.., d), float32, dense, of x, y, ..; image (.., y, x), of d extents
 std::string unit_warning(const Tensor& trajectory, const Extents& image);

@@ -153,8 +153,6 @@ class Grid {
 
 std::vector<std::size_t> imaging_readouts(const RawScan& scan, const CartesianOptions& options) {
   const Use use = options.calibration ? Use::calibration : Use::image;
-  const ScanContents contents = contents_of(scan);
-  if (contents.imaging_readouts == 0) throw FormatError("[scan] it has no imaging readouts.");
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < scan.readouts.size(); ++i) {
     const Readout& readout = scan.readouts[i];
@@ -164,6 +162,8 @@ std::vector<std::size_t> imaging_readouts(const RawScan& scan, const CartesianOp
     check_unambiguous(scan, wanted, options);
     return wanted;
   }
+  const ScanContents contents = contents_of(scan);
+  if (contents.imaging_readouts == 0) throw FormatError("[scan] it has no imaging readouts.");
   if (options.calibration) throw ValueError("[scan] no separate calibration lines of this slice.");
   std::string asked;
   const auto ask = [&asked](const char* name, const std::optional<index_t>& value) {
@@ -439,7 +439,8 @@ CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions
   return layout;
 }
 
-void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::size_t n_readouts) {
+std::vector<bool> measured_columns(const RawScanFile& file, const CartesianLayout& layout,
+                                   std::size_t n_readouts) {
   const std::size_t n = layout.readouts.size(), looked_at = std::min(n, n_readouts);
   const std::span<const std::size_t> middle(layout.readouts.data() + (n - looked_at) / 2,
                                             looked_at);
@@ -453,15 +454,8 @@ void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::s
       if (sums[k] != cfloat(0)) is_taken[k % is_taken.size()] = true;
     }
   });
-  if (std::find(is_taken.begin(), is_taken.end(), false) == is_taken.end()) return;
-  const Tensor rows = layout.measured;
-  layout.has_full_readouts = false;
-  layout.measured = Tensor::zeros({layout.grid[1], layout.grid[2], n_x}, DType::bool_);
-  for (index_t x = 0; x < n_x; ++x) {
-    if (is_taken[static_cast<std::size_t>(x)]) {
-      layout.measured.narrow(2, x, 1).copy_from(rows);
-    }
-  }
+  if (std::find(is_taken.begin(), is_taken.end(), false) == is_taken.end()) is_taken.clear();
+  return is_taken;
 }
 
 SortingBytes sorting_bytes(const RawScanFile& file, const CartesianOptions& options,

@@ -87,9 +87,11 @@ struct CartesianLayout {
 /// Errors   those of cartesian_kspace
 CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options = {});
 
-/// Looks at `n_readouts` readouts in the middle of a scan of complete readouts. Columns in which
+/// Looks at `n_readouts` readouts in the middle of a layout of complete readouts. Columns in which
 /// all their samples are 0 count as not measured: some scanners fill partial echoes with zeros.
-void note_empty_columns(const RawScanFile& file, CartesianLayout& layout, std::size_t n_readouts);
+/// Empty if there are none.
+std::vector<bool> measured_columns(const RawScanFile& file, const CartesianLayout& layout,
+                                   std::size_t n_readouts);
 
 /// cartesian_kspace() of a file that may be larger than memory.
 struct SortOptions {

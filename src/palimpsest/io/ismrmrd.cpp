@@ -105,6 +105,7 @@ Readout readout_of(const HeadRecord& head) {
   readout.sample_time_us = static_cast<double>(head.sample_time_us);
   readout.n_trajectory_axes = head.trajectory_dimensions;
   readout.time_stamp = head.acquisition_time_stamp;
+  std::copy_n(head.physiology_time_stamp, 3, readout.physiology_time_stamp.begin());
   std::copy_n(head.position, 3, readout.position.begin());
   std::copy_n(head.patient_table_position, 3, readout.table_position.begin());
   std::copy_n(head.read_dir, 3, readout.read_direction.begin());
@@ -227,6 +228,7 @@ HeadRecord head_of(const Readout& readout, std::size_t i) {
                     readout.time_stamp));
   }
   head.acquisition_time_stamp = static_cast<std::uint32_t>(readout.time_stamp);
+  std::copy_n(readout.physiology_time_stamp.begin(), 3, head.physiology_time_stamp);
   std::copy_n(readout.position.begin(), 3, head.position);
   std::copy_n(readout.table_position.begin(), 3, head.patient_table_position);
   std::copy_n(readout.read_direction.begin(), 3, head.read_dir);

@@ -77,8 +77,9 @@ struct Readout {
   /// Index of the header's encoding that it belongs to, from 0.
   index_t encoding_space = 0;
   double sample_time_us = 0;
-  /// Time of the scanner's clock, in its own ticks.
+  /// Time of the scanner's clock, in its own ticks, and of three triggers of physiology.
   index_t time_stamp = 0;
+  std::array<std::uint32_t, 3> physiology_time_stamp = {0, 0, 0};
   /// Centre of the slice or slab, and of the patient table, mm, in the patient's left, posterior,
   /// superior; unit vectors along readout, phase encoding and slice.
   std::array<float, 3> position = {0, 0, 0}, table_position = {0, 0, 0};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // palimpsest convert: the same numbers in another format.
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 
 #include "palimpsest/cli/images/image_files.hpp"
@@ -66,6 +68,30 @@ void move_place(Image& image, const Cut& cut) {
   }
 }
 
+// The facts of the slices or frames that stay; the middle of each image moves with its edges.
+void cut_facts(Image& image, const Cut& cut, index_t n, index_t last) {
+  if (facts_at(image, 0, 0) == nullptr) return image.facts.clear();
+  const index_t n_slices = slices_of(image), n_frames = frames_of(image);
+  const char* const names[] = {"Nx", "Ny", "Nz"};
+  std::vector<ImageFacts> kept;
+  for (index_t s = 0; s < n_slices; ++s) {
+    for (index_t t = 0; t < n_frames; ++t) {
+      const index_t at = cut.axis == "S" ? s : t;
+      if ((cut.axis == "S" || cut.axis == "T") && (at < cut.first || at >= last)) continue;
+      ImageFacts& facts = kept.emplace_back(*facts_at(image, s, t));
+      for (std::size_t d = 0; d < 3; ++d) {
+        if (cut.axis != names[d]) continue;
+        const auto shift =
+            static_cast<double>(cut.first + (last - cut.first) / 2 - n / 2) * image.voxel_mm[d];
+        for (std::size_t row = 0; row < 3; ++row) {
+          facts.place.position_mm[row] += shift * facts.place.directions[d][row];
+        }
+      }
+    }
+  }
+  image.facts = std::move(kept);
+}
+
 void apply_cut(Image& image, const Cut& cut) {
   const auto axis = image.names.index_of(NamedDimension(cut.axis));
   if (!axis) {
@@ -77,12 +103,15 @@ void apply_cut(Image& image, const Cut& cut) {
     throw UsageError(fmt::format("[--slice] outside the array: got {}, expected 0 to {} along {}",
                                  last - 1, n - 1, cut.axis));
   }
+  const bool has_one_place = are_one_volume(image.facts, slices_of(image));
   move_place(image, cut);
+  cut_facts(image, cut, n, last);
   image.data = image.data.narrow(at, cut.first, last - cut.first);
-  const bool stays = cut.last || cut.axis == "Nx" || cut.axis == "Ny";
-  if (stays) return;
-  image.data = image.data.squeeze(at);
-  image.names = image.names.without(image.names[*axis]);
+  if (!cut.last && cut.axis != "Nx" && cut.axis != "Ny") {
+    image.data = image.data.squeeze(at);
+    image.names = image.names.without(image.names[*axis]);
+  }
+  if (!has_one_place) take_place_of_facts(image);
 }
 
 // The samples of a raw scan on the grid of k-space. Cuts of counters select the readouts.
@@ -132,10 +161,19 @@ void convert(const ConvertOptions& options) {
   outputs.reads(options.input);
   announce_image(outputs, options.output);
   Image image = read_cut(options.input, cuts);
+  const Dims names = image.names;
   name_axes(image, options.axes);
+  if (!(image.names == names)) image.facts.clear();
   for (const Cut& cut : cuts) apply_cut(image, cut);
+  const auto files = files_of_image(options.output, image.facts, slices_of(image));
+  for (const std::string& file : files) {
+    if (files.size() > 1) announce_image(outputs, file);
+  }
   write_image(outputs, options.output, image, how);
-  print(fmt::format("wrote {}: {} {}, {}\n", options.output, image.names.str(),
+  for (const std::string& note : notes_of_image(options.output, image.facts, slices_of(image))) {
+    print(note + "\n");
+  }
+  print(fmt::format("wrote {}: {} {}, {}\n", fmt::join(files, ", "), image.names.str(),
                     to_string(image.data.shape()), written_elements(options.output, image, how)));
   outputs.commit();
 }

@@ -2,6 +2,7 @@
 #include "palimpsest/cli/images/image_files.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -79,6 +80,30 @@ Image with_part(const Image& image, const WriteImageOptions& options) {
   return result;
 }
 
+// Each slice of a volume, or of several ones, as it is looked at; with zeros around smaller ones.
+std::vector<Panel> panels_of(const std::vector<Image>& volumes, bool signed_values) {
+  std::vector<Tensor> shown;
+  index_t rows = 0, columns = 0;
+  for (const Image& volume : volumes) {
+    const Tensor& one = shown.emplace_back(radiological(volume).data);
+    rows = std::max(rows, one.shape(-2));
+    columns = std::max(columns, one.shape(-1));
+  }
+  std::vector<Panel> panels;
+  for (std::size_t k = 0; k < shown.size(); ++k) {
+    for (Panel& panel : planes_of(shown[k], signed_values)) {
+      if (panel.image.shape() != Extents{rows, columns}) {
+        panel.image = center_pad(panel.image, rows, columns);
+      }
+      if (shown.size() > 1) {
+        panel.label = fmt::format("{}{}{}", k, panel.label.empty() ? "" : ", ", panel.label);
+      }
+      panels.push_back(std::move(panel));
+    }
+  }
+  return panels;
+}
+
 // `to`: the file to write, in place of `path`.
 void write_picture(const std::string& path, const std::string& to, const Image& image,
                    const WriteImageOptions& options) {
@@ -93,8 +118,9 @@ void write_picture(const std::string& path, const std::string& to, const Image& 
     throw UsageError(
         fmt::format("[--window] got {} to {}, expected numbers that increase", low, high));
   }
-  const Tensor shown = radiological(real).data;
-  const bool is_single = is_single_plane(shown.shape());
+  const bool is_phase = options.part == ImagePart::phase;
+  real = with_square_pixels(real, /*nearest=*/is_phase);
+  const bool is_single = is_single_plane(real.data.shape());
   if (is_single && options.columns > 0) {
     throw UsageError("[--columns] has no effect on a single plane. Try to leave it out");
   }
@@ -103,12 +129,13 @@ void write_picture(const std::string& path, const std::string& to, const Image& 
         "[--bits] got 16 for planes side by side, expected 8. Try to leave it out, or one plane");
   }
   if (is_single) {
+    const Tensor shown = radiological(real).data;
     const Tensor plane = shown.reshape({shown.shape(-2), shown.shape(-1)});
     return write_png(
         to, plane,
         {.bits = static_cast<int>(options.bits), .window_low = low, .window_high = high});
   }
-  std::vector<Panel> panels = planes_of(shown, /*signed_values=*/is_signed);
+  const std::vector<Panel> panels = panels_of(volumes_of(real), /*signed_values=*/is_signed);
   write_png(to, montage(panels, {.columns = options.columns, .low = low, .high = high}));
 }
 
@@ -129,6 +156,19 @@ SortingBytes picture_bytes(const Extents& extents, const WriteImageOptions& opti
   return bytes;
 }
 
+void write_file_of(const std::string& path, const std::string& to, const Image& image,
+                   const WriteImageOptions& options) {
+  const Image result = ends_in(path, ".png") ? image : with_part(image, options);
+  if (ends_in_any(path, {".nii", ".nii.gz"})) return write_nifti(to, to_nifti(result));
+  if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
+  if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
+  if (ends_in(path, ".png")) return write_picture(path, to, image, options);
+  if (const ImageFormat* format = image_format_of(path)) {
+    return format->write(to, to_nifti(result));
+  }
+  write_npy(to, result.data);
+}
+
 }  // namespace
 
 void add_written_image(Command& command, std::string& part, index_t& bits, index_t& columns) {
@@ -147,9 +187,16 @@ bool is_single_plane(const Extents& extents) {
 }
 
 SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
-                                 const WriteImageOptions& options) {
+                                 const WriteImageOptions& options,
+                                 const std::array<double, 3>& voxel_mm, bool is_one_volume) {
   if (path.empty()) return {};
-  if (ends_in_any(path, {".png"})) return picture_bytes(extents, options);
+  if (ends_in_any(path, {".png"})) {
+    Extents shown = square_extents(names, extents, voxel_mm);
+    // Slices that are turned each in its own way have room for either.
+    index_t &rows = shown[shown.size() - 2], &columns = shown.back();
+    if (!is_one_volume) rows = columns = std::max(rows, columns);
+    return picture_bytes(shown, options);
+  }
   const index_t element = options.part ? 4 : 8, stored = element * element_count(extents);
   SortingBytes bytes{options.part ? stored : 0, 0};
   const bool is_images = ends_in_any(path, {".h5", ".mrd"});
@@ -220,17 +267,46 @@ void write_image(Outputs& outputs, const std::string& path, const Image& image,
     throw UsageError(fmt::format("[{}] is of pictures: got the output {}, expected .png",
                                  options.bits != 8 ? "--bits" : "--columns", path));
   }
-  outputs.write(path, [&](const std::string& to) {
-    const Image result = ends_in(path, ".png") ? image : with_part(image, options);
-    if (ends_in_any(path, {".nii", ".nii.gz"})) return write_nifti(to, to_nifti(result));
-    if (ends_in_any(path, {".h5", ".mrd"})) return write_ismrmrd_images(to, to_ismrmrd(result));
-    if (ends_in_any(path, {".cfl", ".hdr"})) return write_cfl(to, to_bart(result));
-    if (ends_in(path, ".png")) return write_picture(path, to, image, options);
-    if (const ImageFormat* format = image_format_of(path)) {
-      return format->write(to, to_nifti(result));
-    }
-    write_npy(to, result.data);
-  });
+  const std::vector<std::string> files = files_of_image(path, image.facts, slices_of(image));
+  const std::vector<Image> volumes =
+      files.size() > 1 ? volumes_of(image) : std::vector<Image>{image};
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    outputs.write(files[k], [&](const std::string& to) {
+      write_file_of(path, to, volumes[std::min(k, volumes.size() - 1)], options);
+    });
+  }
+}
+
+std::vector<std::string> files_of_image(const std::string& path, std::span<const ImageFacts> images,
+                                        index_t n_slices) {
+  const bool has_heads = ends_in_any(path, {".png", ".npy", ".cfl", ".hdr", ".h5", ".mrd"});
+  if (path.empty() || has_heads || are_one_volume(images, n_slices)) return {path};
+  const bool is_packed = ends_in(path, ".nii.gz");
+  const std::size_t dot = is_packed ? path.size() - 7 : path.rfind('.');
+  const std::size_t n_frames = images.size() / static_cast<std::size_t>(n_slices);
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < images.size(); i += n_frames) {
+    files.push_back(
+        fmt::format("{}_slice{}{}", path.substr(0, dot), images[i].slice, path.substr(dot)));
+  }
+  return files;
+}
+
+std::vector<std::string> notes_of_image(const std::string& path, std::span<const ImageFacts> images,
+                                        index_t n_slices) {
+  std::vector<std::string> notes;
+  if (files_of_image(path, images, n_slices).size() > 1) {
+    notes.push_back(fmt::format(
+        "slices are not parallel and equally spaced: a file for each in place of {}", path));
+  }
+  const bool is_volume = ends_in_any(path, {".nii", ".nii.gz"}) || image_format_of(path) != nullptr;
+  const std::vector<std::string> lost =
+      is_volume ? facts_lost_in_a_volume(images, n_slices) : std::vector<std::string>{};
+  if (!lost.empty()) {
+    notes.push_back(
+        fmt::format("{} has no place for {}: .mrd keeps them", path, fmt::join(lost, ", ")));
+  }
+  return notes;
 }
 
 }  // namespace palimpsest::cli

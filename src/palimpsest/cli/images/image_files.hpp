@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,7 +50,11 @@ bool is_png(const std::string& path);
 void announce_image(Outputs& outputs, const std::string& path,
                     const std::vector<std::string>& endings = image_endings());
 /// Writes it: NIfTI with its place; ISMRMRD images with the header; NPY the array; CFL in BART's
-/// order; PNG one plane, or a montage of all, radiologically where the place is known.
+/// order; PNG one plane, or a montage of all, of square pixels, radiologically where the place is
+/// known.
+///
+/// NIfTI and other formats with one place get a file for each slice where the slices are not one
+/// volume: files_of_image().
 ///
 /// Errors   UsageError: names that the format has no place for
 void write_image(Outputs& outputs, const std::string& path, const Image& image,
@@ -58,7 +64,16 @@ std::string written_elements(const std::string& path, const Image& image,
                              const WriteImageOptions& options = {});
 /// Memory of write_image() beside a dense complex64 image with these axes; 0 for an empty path.
 SortingBytes image_writing_bytes(const std::string& path, const Dims& names, const Extents& extents,
-                                 const WriteImageOptions& options = {});
+                                 const WriteImageOptions& options = {},
+                                 const std::array<double, 3>& voxel_mm = {1, 1, 1},
+                                 bool is_one_volume = true);
+/// The files that write_image() makes of images with these facts, frames the fastest: the path, or
+/// `name_slice3.nii` and so on by the scanner's numbers of the slices.
+std::vector<std::string> files_of_image(const std::string& path, std::span<const ImageFacts> images,
+                                        index_t n_slices);
+/// Notes for the user: the files that take the place of one, and facts that the format loses.
+std::vector<std::string> notes_of_image(const std::string& path, std::span<const ImageFacts> images,
+                                        index_t n_slices);
 /// True if the file shows one plane of such an image; false for a montage of several.
 bool is_single_plane(const Extents& extents);
 

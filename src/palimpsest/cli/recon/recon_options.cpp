@@ -57,6 +57,24 @@ index_t whole_number(const std::string& option, std::string_view text) {
   throw UsageError(fmt::format("[{}] got '{}', expected a number of at least 1", option, text));
 }
 
+// Numbers along x, y and z: `NxM`, `NxMxK`.
+template <class T>
+std::vector<T> along_axes(const std::string& option, const std::string& text,
+                          const std::string& expected) {
+  std::vector<T> numbers;
+  const char *at = text.data(), *const last = at + text.size();
+  while (numbers.size() < 3) {
+    T number = 0;
+    const auto [end, error] = std::from_chars(at, last, number);
+    if (error != std::errc() || !(number > 0)) break;
+    numbers.push_back(number);
+    if (end == last && numbers.size() > 1) return numbers;
+    if (end == last || *end != 'x') break;
+    at = end + 1;
+  }
+  throw UsageError(fmt::format("[{}] got '{}', expected {}", option, text, expected));
+}
+
 ScanOptions scan_options(const ReconOptions& options) {
   const std::optional<index_t> phase = phases_of(options).cardiac;
   ScanOptions scan{.slice = options.slice,
@@ -66,6 +84,15 @@ ScanOptions scan_options(const ReconOptions& options) {
                    .repetition = options.repetition,
                    .prewhiten = options.prewhiten,
                    .trajectory = options.trajectory};
+  scan.encoded_pixels = options.matrix == "encoded";
+  if (!options.matrix.empty() && !scan.encoded_pixels) {
+    scan.matrix = along_axes<index_t>("--matrix", options.matrix,
+                                      "pixels along x, y and z such as 256x192, or encoded");
+  }
+  if (!options.fov.empty()) {
+    scan.field_of_view_mm =
+        along_axes<double>("--fov", options.fov, "millimetres along x, y and z such as 240x180");
+  }
   if (!options.as.empty()) {
     scan.as = parse_frame_counter(options.as);
     const bool is_named = (scan.as == FrameCounter::contrast && options.contrast) ||
@@ -235,6 +262,7 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   set_scale(options, result);
   result.keep_scale = options.keep_scale;
   result.sets = options.sets;
+  result.share_maps = options.share_maps;
   result.virtual_coils = options.compress;
   result.partial = options.partial == "homodyne" ? PartialFourier::homodyne
                    : options.partial == "pocs"   ? PartialFourier::pocs
@@ -276,6 +304,8 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--maps", "FILE", options.maps,
               "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
       .option("--sets", "N", options.sets, "Sets of coil maps that are estimated")
+      .flag("--share-maps", options.share_maps,
+            "Slices without calibration lines take the coil maps of the nearest parallel slice")
       .option("--lambda", "X", options.lambda, "The same as --reg l2:X; default: 0.015")
       .option("--scale", "X", options.scale,
               "Unit of the weights of regularizers, or none for 1; default: brightness of the data")
@@ -312,6 +342,13 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--set", "N", options.set, "Set of a raw file; needed if it has several")
       .option("--repetition", "N", options.repetition,
               "Repetition of a raw file; default: the mean of all")
+      .option(
+          "--matrix", "NxM", options.matrix,
+          "Pixels of the image along x, y and, of a volume, z, or encoded: of the size that was "
+          "measured; default: those of the header of a raw file")
+      .option("--fov", "MMxMM", options.fov,
+              "Field of view of the image along x, y and, of a volume, z, in mm; default: that of "
+              "the header of a raw file")
       .flag("--whiten,--prewhiten", options.prewhiten,
             "Decorrelation of the coils by the noise readouts of a raw file")
       .option(
@@ -326,6 +363,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .excludes("--lambda", {"--reg"})
       .excludes("--method", {"--lambda", "--reg", "--start", "--iterations"}, "adjoint")
       .excludes("--sets", {"--maps"})
+      .excludes("--share-maps", {"--maps"})
       .needs("--scratch", {"--memory"});
   return command;
 }

@@ -23,9 +23,9 @@ struct ReconOptions : CommonOptions {
   /// Each a cardiac phase, or a file with the phase of the image.
   std::vector<std::string> phases;
   std::string partial = "none";
-  std::string as, frames, trajectory, weights, basis, start, scale, time_limit, checkpoint, every,
-      resume;
-  bool prewhiten = false, keep_scale = false, partial_on_interrupt = false;
+  std::string matrix, fov, as, frames, trajectory, weights, basis, start, scale, time_limit,
+      checkpoint, every, resume;
+  bool prewhiten = false, share_maps = false, keep_scale = false, partial_on_interrupt = false;
   std::string progress = "bar";
   std::string scratch;
   /// As given: `C=2,T=2`.

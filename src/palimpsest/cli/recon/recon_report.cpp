@@ -61,6 +61,10 @@ JsonReport sizes_of(const ScanReconstruction& r) {
   sizes.set("rows", item[rows]).set("columns", item[rows + 1]);
   sizes.set("image_rows", wanted[rows]).set("image_columns", wanted[rows + 1]);
   sizes.set("image", to_string(layout.result_shape()));
+  if (layout.format == FileFormat::ismrmrd) {
+    const auto& voxel = layout.geometry.voxel_mm;
+    sizes.set("voxel_mm", std::vector<double>(voxel.begin(), voxel.end()));
+  }
   sizes.set("slices", layout.n_slices()).set("frames", layout.n_frames());
   if (layout.coefficients > 0) sizes.set("coefficients", layout.coefficients);
   sizes.set("repetitions", layout.n_repetitions).set("averages", layout.n_averages);
@@ -180,6 +184,7 @@ JsonReport report_of_plan(const std::string& command, const ScanReconstruction& 
   JsonReport report;
   report.set("version", 2).set("command", command);
   report.set("input", options.kspace).set("format", name_of(r.layout().format));
+  if (!r.layout().notes.empty()) report.set("notes", r.layout().notes);
   if (r.layout().format == FileFormat::ismrmrd) {
     report.set("header", header_report(r.layout().header));
   }
@@ -358,6 +363,14 @@ std::string scan_text(const ScanReconstruction& r, const ScanReconstructionOptio
                                counted(layout.n_averages, "average");
     text += layout.has_trajectory() ? "readouts of " + joined + " in one image\n"
                                     : "mean of " + joined + "\n";
+  }
+  if (layout.format == FileFormat::ismrmrd) {
+    const Extents image = layout.image_shape();
+    const auto& voxel = layout.geometry.voxel_mm;
+    std::vector<index_t> pixels(image.begin(), image.end());
+    std::reverse(pixels.begin(), pixels.end());
+    text += fmt::format("image: {} pixels of {:.4g} mm\n", fmt::join(pixels, " x "),
+                        fmt::join(voxel, " x "));
   }
   for (const std::string& note : layout.notes) text += note + "\n";
   text += partial_text(r, options);

@@ -107,12 +107,32 @@ void check_picture(const ReconOptions& options, const ScanLayout& scan) {
   }
 }
 
+void announce_volumes(Outputs& outputs, const ReconOptions& options, const ScanLayout& scan) {
+  for (const std::string& path : {options.output, options.save}) {
+    const auto files = files_of_image(path, scan.images, scan.n_slices());
+    for (const std::string& file : files) {
+      if (files.size() > 1) announce_image(outputs, file);
+    }
+  }
+}
+
+std::string output_text(const ReconOptions& options, const ScanLayout& scan) {
+  std::string text;
+  for (const std::string& path : {options.output, options.save}) {
+    for (const std::string& note : notes_of_image(path, scan.images, scan.n_slices())) {
+      text += note + "\n";
+    }
+  }
+  return text;
+}
+
 SortingBytes writing_bytes(const ReconOptions& options, const ScanLayout& scan) {
   const Extents shape = scan.result_shape();
   const Dims names = scan.result_dims();
   SortingBytes most = page_bytes(options, shape);
   for (const SortingBytes& bytes :
-       {image_writing_bytes(options.output, names, shape, image_options(options)),
+       {image_writing_bytes(options.output, names, shape, image_options(options),
+                            scan.geometry.voxel_mm, are_one_volume(scan.images, scan.n_slices())),
         image_writing_bytes(options.save, names, shape)}) {
     most.tensors = std::max(most.tensors, bytes.tensors);
     most.others = std::max(most.others, bytes.others);

@@ -19,6 +19,11 @@ void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_onl
 ///          --basis with images that have no place for coefficients
 void check_picture(const ReconOptions& options, const ScanLayout& scan);
 
+/// Announces the files that take the place of one where the slices are not one volume.
+void announce_volumes(Outputs& outputs, const ReconOptions& options, const ScanLayout& scan);
+/// Lines about these files, and about facts that the formats of the outputs lose.
+std::string output_text(const ReconOptions& options, const ScanLayout& scan);
+
 /// Peak memory of write_results() and write_page() beside image and maps.
 SortingBytes writing_bytes(const ReconOptions& options, const ScanLayout& scan);
 

@@ -59,6 +59,15 @@ void align_echo(Sample* line, index_t n_coils, index_t n_x, const EchoPhase& pha
   std::copy_n(aligned.data<Sample>(), aligned.numel(), line);
 }
 
+bool has_navigators(const RawScan& scan, index_t slice) {
+  bool found[2] = {false, false};
+  for (const Readout& r : scan.readouts) {
+    if (!r.has(ReadoutFlag::phase_correction) || r.slice != slice) continue;
+    found[r.has(ReadoutFlag::reverse) ? 1 : 0] = true;
+  }
+  return found[0] && found[1];
+}
+
 std::optional<EchoPhase> echo_phase_of(const RawScanFile& file, index_t slice,
                                        index_t piece_bytes) {
   const RawScan& scan = file.contents();

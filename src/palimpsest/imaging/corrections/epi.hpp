@@ -30,6 +30,9 @@ EchoPhase echo_phase(const Tensor& forward, const Tensor& reversed);
 /// Takes that phase out of a reversed line of k-space, (coil, x), in place.
 void align_echo(std::complex<float>* line, index_t n_coils, index_t n_x, const EchoPhase& phase);
 
+/// True if a slice has navigators: readouts of phase correction in both directions.
+bool has_navigators(const RawScan& scan, index_t slice);
+
 /// The mean echo phase of the navigators of a slice in a raw file. Empty if the scan has no
 /// readouts of phase correction in both directions.
 std::optional<EchoPhase> echo_phase_of(const RawScanFile& file, index_t slice, index_t piece_bytes);

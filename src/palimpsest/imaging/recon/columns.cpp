@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/transforms/fft.hpp"
 
 namespace palimpsest {
@@ -23,9 +24,14 @@ ColumnTaker::ColumnTaker(const Extents& grid, const Options& options)
   if (options.along == AlongX::nothing) return;
   const ConfigScope scope({.budget = std::optional<index_t>(), .allow_gc = true});
   const Variable x = make_input({DType::complex64, {rows_, grid[3]}, {}}, "rows");
-  const NamedLinop F = transform_along_x();
-  Variable y = F.H()(x)(all, slice(options.first, options.first + options.count));
-  if (options.along == AlongX::to_image_and_back) y = F(y);
+  Variable y;
+  if (options.factors.defined()) {
+    y = Dense(options.factors)(x);
+  } else {
+    const NamedLinop F = transform_along_x();
+    y = F.H()(x)(all, slice(options.first, options.first + options.count));
+    if (options.along == AlongX::to_image_and_back) y = F(y);
+  }
   function_ = function({x}, {Out(y)}, {.name = "columns"});
 }
 
@@ -37,7 +43,8 @@ Extents ColumnTaker::shape() const {
 index_t ColumnTaker::bytes() const {
   const index_t result = sample_bytes({rows_ * options_.count});
   const index_t turned = options_.as_planes ? result : 0;
-  const index_t read = options_.grid_is_mapped ? sample_bytes({rows_ * grid_[3]}) : 0;
+  const index_t factors = options_.factors.defined() ? options_.factors.nbytes() : 0;
+  const index_t read = factors + (options_.grid_is_mapped ? sample_bytes({rows_ * grid_[3]}) : 0);
   if (!function_.defined()) return read + (options_.as_planes ? turned : result);
   const TensorType type{DType::complex64, {rows_, grid_[3]}, {}};
   const index_t work = function_.plan(std::span<const TensorType>(&type, 1)).peak_bytes;

@@ -24,6 +24,8 @@ class ColumnTaker {
     AlongX along = AlongX::nothing;
     index_t first = 0, count = 0;
     bool as_planes = false;
+    /// In place of the transform and the choice: the columns as products with k-space, (count, x).
+    Tensor factors = {};
     /// Bytes of the grid for one piece of work.
     index_t piece_bytes = 0;
     bool grid_is_mapped = false;

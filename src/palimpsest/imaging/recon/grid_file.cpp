@@ -248,6 +248,10 @@ Tensor open_trajectory(const std::string& path) {
     refuse("the shape " + to_string(data.shape()));
   }
   check_finite(path, data, {"the trajectory", "Try another file"});
+  const auto* given = data.data<float>();
+  if (std::all_of(given, given + data.numel(), [](float v) { return v == 0; })) {
+    refuse("zeros only");
+  }
   if (data.shape(2) == 2) return data;
   const auto* k = data.data<float>();
   for (index_t i = 2; i < data.numel(); i += 3) {

@@ -91,9 +91,9 @@ void ScanFile::count_along(const Tensor& line, index_t readout) {
 
 void ScanFile::count_raw_grid(index_t piece_bytes) {
   const index_t n_y = layout_.grid[2], n_x = layout_.grid[3];
-  const CalibrationArea area = area_of(cartesian_layout(*raw_, options_of(0)).measured);
   ScratchArray nowhere = ScratchArray::in_memory({1}, DType::complex64);
   for (index_t slice = 0; slice < layout_.n_slices(); ++slice) {
+    const CalibrationArea area = area_of(cartesian_layout(*raw_, options_of(slice)).measured);
     SortOptions how = sorting(slice, Place{}, piece_bytes);
     how.coils = 0;
     how.change = [&, before = how.change](const Readout& readout, index_t row, Sample* line) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/recon/scan_file.hpp"
 
+#include <fmt/ranges.h>
+
 #include <numeric>
 
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/mask_extents.hpp"
+#include "palimpsest/imaging/recon/pixels.hpp"
 
 namespace palimpsest {
 namespace {
@@ -65,6 +68,7 @@ void add_to_mask(Tensor& sum, const Tensor& one) {
 ScanFile::ScanFile(const std::string& path, const ScanOptions& options, MemoryLedger& ledger,
                    bool whole)
     : path_(path), options_(options), whole_(whole) {
+  check_pixels(options);
   layout_.format = read_input(path, [&] { return detect_format(path); });
   const FileFormat format = layout_.format;
   if (format != FileFormat::npy && format != FileFormat::cfl && format != FileFormat::ismrmrd) {
@@ -114,6 +118,14 @@ void ScanFile::check_is_raw() const {
   if (options_.repetition) refuse("ScanOptions.repetition", "repetitions");
   if (options_.as != FrameCounter::none) refuse("ScanOptions.as", "counters");
   if (options_.prewhiten) refuse("ScanOptions.prewhiten", "noise readouts");
+  if (options_.encoded_pixels) refuse("ScanOptions.encoded_pixels", "field of view");
+  if (!options_.field_of_view_mm.empty()) {
+    refuse("ScanOptions.field_of_view_mm", "field of view");
+  }
+  // Along a trajectory the number of pixels is free.
+  if (!options_.matrix.empty() && options_.trajectory.empty()) {
+    refuse("ScanOptions.matrix", "field of view");
+  }
 }
 
 // Several contrasts, phases or sets: none is chosen silently.
@@ -200,89 +212,107 @@ void ScanFile::open_raw(MemoryLedger& ledger) {
   raw_charge_ = ledger.charge(raw_->contents_bytes());
 }
 
+// The measured points of an image, or of all frames. Columns that a scanner filled with zeros count
+// as not measured: those of the slice's first frame.
+CartesianLayout ScanFile::layout_of(index_t slice, std::optional<index_t> frame) const {
+  CartesianLayout found = cartesian_layout(*raw_, options_of(slice, frame));
+  const Extents& n = found.grid;
+  const auto s = static_cast<std::size_t>(slice);
+  if (s >= measured_columns_.size() || measured_columns_[s].empty()) return found;
+  if (!found.has_full_readouts) return found;
+  const Tensor rows = found.measured;
+  found.has_full_readouts = false;
+  found.measured = Tensor::zeros({n[1], n[2], n[3]}, DType::bool_);
+  for (index_t x = 0; x < n[3]; ++x) {
+    if (measured_columns_[s][static_cast<std::size_t>(x)]) {
+      found.measured.narrow(2, x, 1).copy_from(rows);
+    }
+  }
+  return found;
+}
+
 void ScanFile::open_raw_grid() {
   CartesianLayout found = cartesian_layout(*raw_, options_of(0, 0));
   const Extents& n = layout_.grid = found.grid;
-  if (is_plane(n) && found.has_full_readouts && n[3] > 1) {
-    // Columns that a scanner filled with zeros count as not measured.
-    note_empty_columns(*raw_, found, kReadoutsLookedAt);
+  for (index_t s = 0; is_plane(n) && n[3] > 1 && s < layout_.n_slices(); ++s) {
+    const CartesianLayout of_slice = cartesian_layout(*raw_, options_of(s, 0));
+    measured_columns_.push_back(of_slice.has_full_readouts
+                                    ? measured_columns(*raw_, of_slice, kReadoutsLookedAt)
+                                    : std::vector<bool>{});
   }
-  layout_.division = division_of(n, found.has_full_readouts, whole_);
-  const auto pick = [](index_t wanted, index_t of) {
-    return wanted < 1 ? of : std::min(wanted, of);
-  };
-  const auto& wanted = found.recon_matrix;
-  const bool cuts = found.readout_oversampling > 1 && found.has_full_readouts;
-  layout_.columns = cuts ? pick(wanted[0], n[3]) : n[3];
-  layout_.wanted = {pick(wanted[2], n[1]), pick(wanted[1], n[2]), pick(wanted[0], layout_.columns)};
-  layout_.mask = item_mask(layout_, found.measured);
+  found = layout_of(0, 0);
+  bool has_full_readouts = true;
   Extents changes{1, 1, 1};
-  note_changes(found.measured, changes);
-  for (index_t image = 1; image < layout_.n_slices() * layout_.n_frames(); ++image) {
+  const index_t n_images = layout_.n_slices() * layout_.n_frames();
+  for (index_t image = 0; image < n_images; ++image) {
     const index_t slice = image / layout_.n_frames(), frame = image % layout_.n_frames();
-    const CartesianLayout other = cartesian_layout(*raw_, options_of(slice, frame));
-    if (other.grid == n && (other.has_full_readouts || !found.has_full_readouts)) {
-      note_changes(other.measured, changes);
-      continue;
+    const CartesianLayout other = layout_of(slice, frame);
+    if (other.grid != n) {
+      throw ValueError(fmt::format(
+          "[scan] slice {} has k-space of {}, expected {} as the first one. Try ScanOptions.slice",
+          layout_.slices[static_cast<std::size_t>(slice)], to_string(other.grid), to_string(n)));
     }
-    throw ValueError(fmt::format(
-        "[scan] slice {} has k-space of {}, expected {} as the first one. Try ScanOptions.slice",
-        slice, to_string(other.grid), to_string(n)));
+    has_full_readouts &= other.has_full_readouts;
+    note_changes(other.measured, changes);
   }
+  layout_.division = division_of(n, has_full_readouts, whole_);
+  for (std::size_t k = 0; k < 3; ++k) {
+    layout_.axes[k] = image_axis(raw_->contents().header, options_, 2 - k, n[k + 1]);
+  }
+  const ImageAxis& x = layout_.axes[2];
+  const bool is_taken_first =
+      layout_.division == Division::planes || (has_full_readouts && !x.is_resampled());
+  layout_.columns = is_taken_first ? x.pixels : n[3];
+  layout_.wanted = {layout_.axes[0].pixels, layout_.axes[1].pixels, x.pixels};
+  layout_.mask = item_mask(layout_, found.measured);
   layout_.mask_extents = mask_extents_of(layout_, changes);
-  open_calibration();
+  index_t fewest = layout_.mask.numel(), most = 0;
+  for (index_t image = 0; image < n_images; ++image) {
+    const index_t count =
+        count_samples(mask(image / layout_.n_frames(), image % layout_.n_frames()));
+    layout_.samples_of_images += count;
+    fewest = std::min(fewest, count);
+    most = std::max(most, count);
+  }
+  note_lines(fewest, most);
   opening_bytes_ = raw_->opening_bytes() + found.measured.nbytes() + layout_.mask.nbytes();
-  if (calibration_mask_.defined()) {
-    opening_bytes_ += found.measured.nbytes() + calibration_mask_.nbytes();
+  if (raw_->contents().header.trajectory == "epi") note_navigators();
+}
+
+// Images of which much was not measured are aborted scans, or say so nowhere.
+void ScanFile::note_lines(index_t fewest, index_t most) {
+  if (10 * fewest >= 9 * most) return;
+  layout_.notes.push_back(fmt::format("images differ in what was measured: {} to {} points of {}",
+                                      fewest, most, layout_.mask.numel()));
+}
+
+void ScanFile::note_navigators() {
+  std::vector<index_t> without;
+  for (index_t s = 0; s < layout_.n_slices(); ++s) {
+    const index_t number = layout_.slices[static_cast<std::size_t>(s)];
+    if (!has_navigators(raw_->contents(), number)) without.push_back(number);
   }
-  if (raw_->contents().header.trajectory == "epi" && !echo_phase(0, index_t{1} << 20)) {
-    layout_.notes.push_back("no phase correction: the scan has no navigator lines");
-  }
+  if (without.empty()) return;
+  const bool is_all = std::ssize(without) == layout_.n_slices();
+  layout_.notes.push_back(is_all
+                              ? "no phase correction: the scan has no navigator lines"
+                              : fmt::format("no phase correction of slice {}: no navigator lines",
+                                            fmt::join(without, ", ")));
 }
 
 // Separate calibration lines that fit on the grid; others are of no use here.
-void ScanFile::open_calibration() {
-  const CartesianOptions options = options_of(0, {}, /*calibration=*/true);
-  if (contents_of(raw_->contents(), options).separate_calibration_readouts == 0) return;
+Tensor ScanFile::calibration_mask(index_t slice) const {
+  if (!raw_ || layout_.has_trajectory()) return {};
+  const CartesianOptions options = options_of(slice, {}, /*calibration=*/true);
+  if (contents_of(raw_->contents(), options).separate_calibration_readouts == 0) return {};
   try {
     const CartesianLayout found = cartesian_layout(*raw_, options);
     const bool needs_full = layout_.is_cut() || layout_.division != Division::plane;
-    if (found.grid != layout_.grid || (needs_full && !found.has_full_readouts)) return;
-    calibration_mask_ = item_mask(layout_, found.measured);
+    if (found.grid != layout_.grid || (needs_full && !found.has_full_readouts)) return {};
+    return item_mask(layout_, found.measured);
   } catch (const FormatError&) {
-    return;  // lines of another grid
+    return {};  // lines of another grid
   }
-}
-
-void ScanFile::open_geometry() {
-  const RawScan& scan = raw_->contents();
-  const Readout& first = scan.readouts[imaging_readouts(scan, options_of(0, 0)).front()];
-  Geometry& g = layout_.geometry;
-  layout_.header = scan.header;
-  const bool is_curved = layout_.has_trajectory();
-  const EncodingSpace& space = is_curved ? scan.header.recon : scan.header.encoded;
-  for (std::size_t k = 0; k < 3; ++k) {
-    // Cutting edges off leaves the points where they are.
-    const double fov = space.field_of_view_mm[k];
-    const index_t n = is_curved ? space.matrix[k] : layout_.grid[3 - k];
-    g.voxel_mm[k] = fov > 0 && n > 0 ? fov / static_cast<double>(n) : 1;
-    g.position_mm[k] = first.position[k];
-    g.table_mm[k] = first.table_position[k];
-    g.directions[0][k] = first.read_direction[k];
-    g.directions[1][k] = first.phase_direction[k];
-    g.directions[2][k] = first.slice_direction[k];
-  }
-  if (layout_.n_slices() > 1) {
-    const Readout& second = scan.readouts[imaging_readouts(scan, options_of(1, 0)).front()];
-    for (std::size_t k = 0; k < 3; ++k) {
-      g.slice_step_mm[k] = double{second.position[k]} - double{first.position[k]};
-    }
-  }
-  if (layout_.n_frames() < 2 || is_curved) return;
-  constexpr double kTickUs = 2500;
-  const Readout& next = scan.readouts[imaging_readouts(scan, options_of(0, 1)).front()];
-  g.time_step_us =
-      kTickUs * static_cast<double>(std::max<index_t>(next.time_stamp - first.time_stamp, 0));
 }
 
 void ScanFile::take_slice_of_array(index_t slice) {
@@ -309,6 +339,7 @@ void ScanFile::open_array() {
   const Extents& n = layout_.grid = Extents(shape.begin() + 1, shape.end());
   layout_.columns = n[3];
   layout_.wanted = {n[1], n[2], n[3]};
+  for (std::size_t k = 0; k < 3; ++k) layout_.axes[k] = {n[k + 1], n[k + 1], 1};
   Tensor measured = measured_points_of(path_, file_.array.select(0, 0));
   Extents changes{1, 1, 1};
   note_changes(measured, changes);
@@ -334,20 +365,20 @@ index_t ScanFile::kept_bytes() const {
   const index_t trajectory = layout_.has_trajectory() && palimpsest::is_mapped(layout_.trajectory)
                                  ? 0
                                  : bytes(layout_.trajectory);
-  return bytes(layout_.mask) + trajectory + bytes(calibration_mask_);
+  return bytes(layout_.mask) + trajectory;
 }
 
 Tensor ScanFile::mask(index_t slice, index_t frame) const {
-  if (slice == 0 && frame == 0) return layout_.mask;
+  if (slice == 0 && frame == 0 && layout_.mask.defined()) return layout_.mask;
   if (!raw_) {
     const Tensor image = file_.array.select(0, image_of_array(slice, frame));
     return item_mask(layout_, measured_points_of(path_, image));
   }
-  return item_mask(layout_, cartesian_layout(*raw_, options_of(slice, frame)).measured);
+  return item_mask(layout_, layout_of(slice, frame).measured);
 }
 
 Tensor ScanFile::mean_mask(index_t slice) const {
-  if (raw_) return item_mask(layout_, cartesian_layout(*raw_, options_of(slice)).measured);
+  if (raw_) return item_mask(layout_, layout_of(slice, {}).measured);
   Tensor any = mask(slice, 0).clone();
   for (index_t t = 1; t < layout_.n_frames(); ++t) add_to_mask(any, mask(slice, t));
   return any;
@@ -390,7 +421,14 @@ SortingBytes ScanFile::making_bytes(index_t piece_bytes) const {
 }
 
 SortingBytes ScanFile::calibration_bytes(index_t piece_bytes) const {
-  SortingBytes bytes = sorting_bytes(*raw_, options_of(0, {}, /*calibration=*/true), piece_bytes);
+  SortingBytes bytes;
+  for (index_t s = 0; s < layout_.n_slices(); ++s) {
+    if (!has_calibration(s)) continue;
+    const SortingBytes of_slice =
+        sorting_bytes(*raw_, options_of(s, {}, /*calibration=*/true), piece_bytes);
+    bytes.tensors = std::max(bytes.tensors, of_slice.tensors);
+    bytes.others = std::max(bytes.others, of_slice.others);
+  }
   if (mixer_) bytes.others += mixer_->bytes(layout_.grid[3]);
   return bytes;
 }

@@ -55,9 +55,10 @@ class ScanFile {
   /// The list of readouts is not needed any more.
   void close();
 
-  /// bool, extents of an item: the points of separate calibration lines; undefined where the scan
-  /// has none on the grid of the image.
-  const Tensor& calibration_mask() const { return calibration_mask_; }
+  /// bool, extents of an item: the points of separate calibration lines of a slice; undefined where
+  /// it has none on the grid of the image.
+  Tensor calibration_mask(index_t slice) const;
+  bool has_calibration(index_t slice) const { return calibration_mask(slice).defined(); }
   /// k-space of the calibration lines, in the same form; and the bytes held beside it while it is
   /// made.
   Tensor calibration_kspace(index_t slice, const Place& place, index_t piece_bytes,
@@ -71,6 +72,7 @@ class ScanFile {
   ///
   /// Errors   ValueError "virtual_coils": more than the physical coils, or 0
   void compress_to(index_t coils);
+  void note(const std::string& text) { layout_.notes.push_back(text); }
   index_t physical_coils() const { return mixer_ ? mixer_->coils() : layout_.n_coils(); }
   /// The mixer of the coils; null before compress_to().
   CoilMixer* mixer() const { return mixer_.get(); }
@@ -86,12 +88,21 @@ class ScanFile {
   void check_named();
   void check_is_raw() const;
   void open_raw(MemoryLedger& ledger);
+  CartesianLayout layout_of(index_t slice, std::optional<index_t> frame) const;
   void open_raw_grid();
+  void note_lines(index_t fewest, index_t most);
+  void note_navigators();
   void open_raw_trajectory();
-  void read_raw_trajectory(const std::vector<std::size_t>& readouts);
+  Tensor raw_trajectory(const std::vector<std::size_t>& readouts, std::string& unit) const;
+  void note_unit_of_array();
+  void check_readouts(index_t slice, std::size_t n_readouts) const;
+  void check_trajectories();
   std::vector<std::size_t> ordered_readouts(index_t slice) const;
+  void note_pixels();
+  double voxel_mm(std::size_t axis) const;
+  std::vector<std::size_t> readouts_from_middle(index_t slice, index_t frame) const;
+  void open_images();
   void open_geometry();
-  void open_calibration();
   void open_array();
   void take_slice_of_array(index_t slice);
   void refuse_for_array(const char* option, const char* what) const;
@@ -119,7 +130,8 @@ class ScanFile {
   std::optional<RawScanFile> raw_;
   MemoryLedger::Charge raw_charge_;
   GridFile file_;  // of several frames (frame, coil, z, y, x)
-  Tensor calibration_mask_;
+  // Of each slice: columns that its scanner filled with zeros; empty: none.
+  std::vector<std::vector<bool>> measured_columns_;
   std::unique_ptr<CoilMixer> mixer_;
   index_t opening_bytes_ = 0;
   // The slice of the last request, and its phase.

@@ -11,30 +11,6 @@
 #include "palimpsest/linop/split/cache_tiles.hpp"
 
 namespace palimpsest {
-namespace {
-
-// A smaller centre loses part of the object, because its windows do not span the signal. Measured
-// on 64^2 and 128^2 with 2 to 16 coils and windows of 6: 11 x 11 loses none of the object, 10 x 14
-// loses 3 %, 9 x 14 34 %, 8 x 24 20 %, 8 x 8 all of it.
-void check_center(const CalibrationArea& center, const Extents& item, index_t kernel) {
-  const index_t least = 2 * kernel - 1, rows = center.extent[1], columns = center.extent[2];
-  // An axis of one point has no windows.
-  bool is_enough = true;
-  for (std::size_t axis = 0; axis < item.size(); ++axis) {
-    const index_t extent = center.extent[axis + 3 - item.size()];
-    is_enough = is_enough && (item[axis] == 1 || extent >= least);
-  }
-  if (is_enough) return;
-  const std::string got = item.size() == 3 ? fmt::format("{} x ", center.extent[0]) : "";
-  const std::string expected = item.size() == 3 ? fmt::format("{} x ", least) : "";
-  throw ValueError(fmt::format(
-      "[coil sensitivities] the densely sampled centre of k-space is too small: got {}{} x {} "
-      "points, expected at least {}{} x {}. Try ScanReconstructionOptions.maps FILE",
-      got, rows, columns, expected, least, least));
-}
-
-}  // namespace
-
 ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
     : options(std::move(given)),
       scan(options.kspace, options.scan, ledger, ties(options.regularizers, ND("Nx"))) {
@@ -46,6 +22,12 @@ ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)
   if (!has_maps()) open_center();
   open_weights();
   if (!options.phase.empty()) {
+    if (scan.layout().is_resampled()) {
+      throw wrong_option("phase",
+                         "the image of {} has pixels between the measured ones, expected those. "
+                         "Try ScanOptions.encoded_pixels",
+                         options.kspace);
+    }
     Extents image = scan.layout().image_shape();
     if (scan.layout().n_slices() > 1) image.insert(0, scan.layout().n_slices());
     phase = open_phase(options.phase, image);
@@ -158,32 +140,6 @@ void ScanReconstruction::Impl::open_given_maps() {
   }
 }
 
-void ScanReconstruction::Impl::open_center() {
-  const ScanLayout& layout = scan.layout();
-  const Extents item = layout.item_shape();
-  espirit_options.sets = options.sets;
-  espirit_options.keep_eigenvalues = false;
-  if (layout.has_trajectory()) {
-    CalibrationArea area;
-    for (std::size_t k = 0; k < item.size(); ++k) {
-      const std::size_t axis = 3 - item.size() + k;
-      area.extent[axis] = std::min(item[k], espirit_options.calibration);
-      area.start[axis] = item[k] / 2 - area.extent[axis] / 2;
-    }
-    center = area;
-    espirit_options.area = area;
-    check_center(area, item, espirit_options.kernel);
-    rehearse_calibration();
-    return;
-  }
-  const Tensor measured = uses_calibration()      ? scan.calibration_mask()
-                          : layout.n_frames() > 1 ? scan.mean_mask(0)
-                                                  : layout.mask;
-  center = calibration_area(measured, kNoLimit);
-  espirit_options.area = calibration_area(measured, espirit_options.calibration);
-  check_center(*espirit_options.area, item, espirit_options.kernel);
-}
-
 void ScanReconstruction::Impl::open_weights() {
   if (!options.weights.empty()) {
     const ScanLayout& layout = scan.layout();
@@ -212,10 +168,12 @@ void ScanReconstruction::Impl::open_weights() {
         "start", "{} is one image, and {} sets of maps have one each: expected maps of one set",
         options.start, options.sets);
   }
-  if (layout.wanted_of_item() != layout.item_shape()) {
-    throw wrong_option(
-        "start", "edges of the images of {} are cut off, expected a scan without oversampling",
-        options.kspace);
+  if (layout.wanted_of_item() != layout.item_shape() || layout.is_resampled()) {
+    throw wrong_option("start",
+                       "the pixels of the image of {} are not those that are solved for: edges are "
+                       "cut off, or pixels lie between the measured ones. Try a scan without "
+                       "oversampling, with ScanOptions.encoded_pixels",
+                       options.kspace);
   }
   if (given.shape() != layout.result_shape()) {
     throw wrong_option("start", "{} has the shape {}, expected {}", options.start,
@@ -244,17 +202,40 @@ void ScanReconstruction::Impl::open_partial() {
     throw wrong_option("partial", "{} needs one image: got {} sets of maps, expected 1", name,
                        options.sets);
   }
-  try {
-    partial = partial_lines(scan.layout().mask);
-  } catch (const ValueError& error) {
-    const std::string text = error.what();
-    throw wrong_option("partial", "{}: {}", options.kspace, text.substr(text.find("] ") + 2));
+  const ScanLayout& layout = scan.layout();
+  bool is_one_missing = false;
+  for (index_t slice = 0; slice < layout.n_slices(); ++slice) {
+    for (index_t group = 0; group < groups(); ++group) {
+      partials.push_back(partial_of(slice, group * frames()));
+      is_one_missing |= partials.back().has_value();
+      for (index_t t = 1; t < frames(); ++t) {
+        if (partial_of(slice, group * frames() + t) == partials.back()) continue;
+        throw wrong_option("partial",
+                           "frames of {} that are solved together miss other lines: expected the "
+                           "same ones. Try without ScanReconstructionOptions.partial",
+                           options.kspace);
+      }
+    }
   }
-  if (partial) return;
+  if (is_one_missing) return;
   throw wrong_option("partial",
                      "{} is measured on both sides of the middle of k-space along all axes of {}. "
                      "Try without ScanReconstructionOptions.partial",
-                     options.kspace, scan.layout().item_dims().str());
+                     options.kspace, layout.item_dims().str());
+}
+
+// The missing side of an image's k-space.
+std::optional<PartialLines> ScanReconstruction::Impl::partial_of(index_t slice,
+                                                                 index_t frame) const {
+  try {
+    return partial_lines(scan.mask(slice, frame));
+  } catch (const ValueError& error) {
+    const std::string text = error.what();
+    const auto number = scan.layout().slices[static_cast<std::size_t>(slice)];
+    throw wrong_option("partial", "{}{}: {}", options.kspace,
+                       scan.layout().n_slices() > 1 ? fmt::format(", slice {}", number) : "",
+                       text.substr(text.find("] ") + 2));
+  }
 }
 
 }  // namespace palimpsest

@@ -15,6 +15,7 @@
 #include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/recon/columns.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
+#include "palimpsest/imaging/recon/pixels.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
 #include "palimpsest/imaging/scan_reconstruction.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
@@ -64,14 +65,26 @@ struct ScanReconstruction::Impl {
     ImageSolver::Budgets fixed = {0, 0};
   };
 
+  /// Where the maps of a slice are estimated from.
+  struct MapSource {
+    index_t slice = 0;
+    bool is_calibration = false;
+    CalibrationArea center;  // without a limit of its extents
+    CalibrationArea area;
+  };
+
   // -- options -----------------------------------------------------------------------------------
   bool has_maps() const { return !options.maps.empty(); }
   bool has_plane_maps() const;
   bool copies_maps(bool in_memory) const;
   bool arranges() const;
   /// True if maps are estimated before the frames of a slice are solved.
-  bool maps_first() const { return !has_maps() && scan.layout().n_frames() > 1; }
-  bool uses_calibration() const { return !has_maps() && scan.calibration_mask().defined(); }
+  bool maps_first() const { return !has_maps() && (scan.layout().n_frames() > 1 || shares_maps()); }
+  /// True if some slice takes the maps of another one.
+  bool shares_maps() const;
+  /// True if some slice's maps come from separate calibration lines, or from k-space of images.
+  bool uses_calibration() const;
+  bool uses_images_for_maps() const;
   /// True if the unit of the regularizers is found from the data.
   bool wants_scale() const;
   /// From k-space on its grid?
@@ -117,9 +130,13 @@ struct ScanReconstruction::Impl {
   void check_ball(const Regularizer& ball) const;
   void check_regularizers() const;
   void open_given_maps();
+  MapSource own_source(index_t slice) const;
+  index_t nearest_source(index_t slice, const std::vector<bool>& has_own) const;
   void open_center();
+  void share_sources(const std::vector<bool>& has_own);
   void open_weights();
   void open_partial();
+  std::optional<PartialLines> partial_of(index_t slice, index_t frame) const;
 
   // -- planning ----------------------------------------------------------------------------------
   void rehearse_calibration();
@@ -137,6 +154,8 @@ struct ScanReconstruction::Impl {
   void plan_maps(Draft& draft) const;
   void plan_solve(Draft& draft);
   void plan_partial(Draft& draft) const;
+  PixelTaker pixel_taker() const;
+  void plan_pixels(Draft& draft) const;
   Draft draft(bool in_memory);
   index_t smallest_of(const Draft& draft) const;
   bool may_fit_in_memory();
@@ -179,13 +198,13 @@ struct ScanReconstruction::Impl {
   bool is_tied = false;
   GridFile maps_file;
   double maps_norm2 = 1;
-  CalibrationArea center;  // without a limit of its extents
+  std::vector<MapSource> sources;  // of each slice
   EspiritOptions espirit_options;
-  std::optional<Tensor> basis;    // complex64 (frames, coefficients)
-  std::optional<Tensor> density;  // float32 (readouts, samples)
-  std::optional<Tensor> start;    // mapped
-  std::optional<Tensor> phase;    // mapped, ([slice], [z], y, x)
-  std::optional<PartialLines> partial;
+  std::optional<Tensor> basis;                        // complex64 (frames, coefficients)
+  std::optional<Tensor> density;                      // float32 (readouts, samples)
+  std::optional<Tensor> start;                        // mapped
+  std::optional<Tensor> phase;                        // mapped, ([slice], [z], y, x)
+  std::vector<std::optional<PartialLines>> partials;  // of each slice and group
   index_t rehearsed_bytes = 0;  // of calibration data along a trajectory, of one coil
   std::array<std::optional<Rehearsal>, 2> rehearsals;  // with kernels in files, and in memory
   // The solver of the latest rehearsal, without a limit, and the place of its arrays.

@@ -79,20 +79,6 @@ struct ScanReconstruction::Impl::Draft {
   }
 };
 
-// Measures the peak bytes of making calibration data of one coil on noise: the calls allocate the
-// same for any samples.
-void ScanReconstruction::Impl::rehearse_calibration() {
-  const ScanLayout& layout = scan.layout();
-  const Extents coil{1, layout.grid[2], layout.grid[3]};
-  const Tensor noise = Tensor::random_normal(coil, DType::complex64, {1, 1});
-  const index_t size =
-      *std::min_element(espirit_options.area->extent.end() - layout.trajectory.shape(2),
-                        espirit_options.area->extent.end());
-  const MemoryScope scope;
-  calibration_from(noise, layout.trajectory, size);
-  rehearsed_bytes = static_cast<index_t>(scope.peak_bytes());
-}
-
 // Constants of programs, locations and kernels are made with the solver: their bytes are known only
 // after that. plan_solve() takes the solver, if it fits.
 const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(bool in_memory) {
@@ -159,8 +145,25 @@ index_t ScanReconstruction::Impl::magnitude_bytes() const {
   return groups() * options.sets * byte_count(scan.layout().item_shape(), DType::float32);
 }
 
+bool ScanReconstruction::Impl::shares_maps() const {
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    if (sources[s].slice != static_cast<index_t>(s)) return true;
+  }
+  return false;
+}
+
+bool ScanReconstruction::Impl::uses_calibration() const {
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const MapSource& source) { return source.is_calibration; });
+}
+
+bool ScanReconstruction::Impl::uses_images_for_maps() const {
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const MapSource& source) { return !source.is_calibration; });
+}
+
 bool ScanReconstruction::Impl::needs_mean() const {
-  const bool for_maps = maps_first() && !uses_calibration();
+  const bool for_maps = maps_first() && uses_images_for_maps();
   return for_maps || (scales_on_grid() && scan.layout().n_frames() > 1);
 }
 
@@ -180,14 +183,16 @@ ColumnTaker ScanReconstruction::Impl::kspace_taker(index_t n_frames, index_t pie
                                                    bool in_memory) const {
   const ScanLayout& layout = scan.layout();
   const bool as_planes = layout.division == Division::planes;
+  const bool is_resampled = as_planes && layout.axes[2].is_resampled();
   const index_t n = layout.grid[3];
   Extents grid = layout.grid;
   grid[0] *= n_frames;
   return {grid,
           {.along = as_planes ? AlongX::to_image : AlongX::to_image_and_back,
-           .first = n / 2 - layout.columns / 2,
+           .first = is_resampled ? 0 : n / 2 - layout.columns / 2,
            .count = layout.columns,
            .as_planes = as_planes,
+           .factors = is_resampled ? pixels_of_kspace(layout.axes[2]) : Tensor(),
            .piece_bytes = piece_bytes,
            .grid_is_mapped = scan.makes_array() ? !in_memory : scan.is_mapped()}};
 }
@@ -279,7 +284,13 @@ ImageSolverOptions ScanReconstruction::Impl::solver_options() const {
 // Bytes of estimating the maps of an item, beside k-space and result.
 index_t ScanReconstruction::Impl::espirit_bytes() const {
   const ScanLayout& layout = scan.layout();
-  const index_t bytes = plan_espirit(layout.item_array_shape(), espirit_options, true).work_bytes;
+  index_t bytes = 0;
+  EspiritOptions how = espirit_options;
+  for (const MapSource& source : sources) {
+    if (bytes > 0 && how.area == source.area) continue;
+    how.area = source.area;
+    bytes = std::max(bytes, plan_espirit(layout.item_array_shape(), how, true).work_bytes);
+  }
   if (!layout.has_trajectory()) return bytes;
   // Calibration data, and the grid into which they are put.
   const index_t points = element_count(layout.item_shape());
@@ -321,7 +332,7 @@ index_t ScanReconstruction::Impl::plan_mean(Draft& draft, index_t beside) const 
     });
     if (scales_on_grid()) draft.add("scale", beside + grid + element_count(layout.grid));
     source = grid;
-    if (arranges() && maps_first() && !uses_calibration()) {
+    if (arranges() && maps_first() && uses_images_for_maps()) {
       const index_t items = if_in_memory(sample_bytes(layout.maps_shape()));
       draft.add("mean along x",
                 beside + grid + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
@@ -485,14 +496,33 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) {
 
 // Beside k-space, the maps and the image of an item.
 void ScanReconstruction::Impl::plan_partial(Draft& draft) const {
-  if (!partial) return;
-  draft.plan.partial = partial;
-  PartialLines lines = *partial;
-  if (is_tied) ++lines.axis;
   const Extents image = draft.item.image_shape();
+  index_t most = 0;
+  for (const std::optional<PartialLines>& of_image : partials) {
+    if (!of_image) continue;
+    draft.plan.partial = draft.plan.partial ? draft.plan.partial : of_image;
+    PartialLines lines = *of_image;
+    if (is_tied) ++lines.axis;
+    most = std::max(most, plan_missing_side(image, lines, options.partial));
+  }
+  if (most == 0) return;
   const index_t of_maps = draft.item.maps_in_file ? 0 : sample_bytes(draft.item.maps_shape());
-  draft.add("partial Fourier", draft.held + of_maps + sample_bytes(image) +
-                                   plan_missing_side(image, lines, options.partial));
+  draft.add("partial Fourier", draft.held + of_maps + sample_bytes(image) + most);
+}
+
+// The pixels of the image out of those of a solve.
+PixelTaker ScanReconstruction::Impl::pixel_taker() const {
+  Extents item = scan.layout().item_shape();
+  if (is_tied) item.insert(0, basis ? basis->shape(1) : scan.layout().n_frames());
+  return {item, scan.layout().axes_of_item()};
+}
+
+void ScanReconstruction::Impl::plan_pixels(Draft& draft) const {
+  if (scan.layout().has_trajectory()) return;
+  const index_t bytes = pixel_taker().peak_bytes();
+  if (bytes == 0) return;
+  const index_t of_maps = draft.item.maps_in_file ? 0 : sample_bytes(draft.item.maps_shape());
+  draft.add("pixels", draft.held + of_maps + bytes);
 }
 
 ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) {
@@ -516,6 +546,7 @@ ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) 
             scan.kept_bytes() + draft.image + draft.kept_maps + writing.tensors + writing.others);
   plan_solve(draft);
   plan_partial(draft);
+  plan_pixels(draft);
   return draft;
 }
 

@@ -168,23 +168,32 @@ Tensor ScanReconstruction::Impl::kspace_of_solve(const Tensor& kspace, index_t g
 }
 
 void ScanReconstruction::Impl::take_calibration(index_t slice) {
-  if (!uses_calibration()) return;
-  const Tensor grid = scan.calibration_kspace(slice, place(), plan.calibration_piece, ledger);
+  calibration = Tensor();
+  if (sources.empty()) return;
+  const MapSource& source = sources[static_cast<std::size_t>(slice)];
+  espirit_options.area = source.area;
+  if (!source.is_calibration) return;
+  const Tensor grid =
+      scan.calibration_kspace(source.slice, place(), plan.calibration_piece, ledger);
   calibration = arranged(grid, 1, kSmallestPiece);
 }
 
 void ScanReconstruction::Impl::take_mean(index_t slice) {
-  if (scan.layout().n_frames() == 1) return;
-  const bool is_curved = scan.layout().has_trajectory();
+  const bool is_series = scan.layout().n_frames() > 1, is_curved = scan.layout().has_trajectory();
+  if (!is_series && !maps_first()) return;
   Tensor source = calibration;
-  if (needs_mean()) {
-    const Tensor grid =
-        is_curved ? samples_of(slice) : scan.mean_kspace(slice, place(), plan.mean_piece, ledger);
+  const index_t from = maps_first() ? sources[static_cast<std::size_t>(slice)].slice : slice;
+  const bool needs_source = maps_first() && !source.defined();
+  const auto mean_of = [&](index_t of) {
+    return is_curved ? samples_of(of) : scan.mean_kspace(of, place(), plan.mean_piece, ledger);
+  };
+  const bool is_own = from == slice && needs_source;
+  if (is_own || (is_series && scales_on_grid())) {
+    const Tensor grid = mean_of(slice);
     if (!is_curved) take_scale(grid);
-    if (maps_first() && !source.defined()) {
-      source = is_curved ? grid.unsqueeze(0) : arranged(grid, 1, kSmallestPiece);
-    }
+    if (is_own) source = is_curved ? grid.unsqueeze(0) : arranged(grid, 1, kSmallestPiece);
   }
+  if (needs_source && !is_own) source = arranged(mean_of(from), 1, kSmallestPiece);
   if (maps_first()) estimate_all_maps(source);
 }
 
@@ -412,18 +421,14 @@ void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, inde
   const ScanLayout& layout = scan.layout();
   Tensor part = std::move(found.x);
   if (options.sets > 1) part = combined_sets(part, is_tied ? 1 : 0);
-  if (partial) {
-    PartialLines lines = *partial;
+  if (const auto& of_image = partials.empty()
+                                 ? std::nullopt
+                                 : partials[static_cast<std::size_t>(slice * groups() + group)]) {
+    PartialLines lines = *of_image;
     if (is_tied) ++lines.axis;
     part = with_missing_side(part, lines, options.partial);
   }
-  const Extents wanted = layout.wanted_of_item();
-  const index_t leading = is_tied ? 1 : 0;
-  for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
-    const index_t at = static_cast<index_t>(axis) + leading;
-    const index_t n = part.shape(at), first = n / 2 - wanted[axis] / 2;
-    part = part.narrow(at, first, wanted[axis]);
-  }
+  if (!layout.has_trajectory()) part = pixel_taker().take(std::move(part));
   if (!is_stacked()) {
     result.image = part.contiguous().view(layout.result_shape());
   } else {
@@ -629,8 +634,12 @@ const ScanLayout& ScanReconstruction::layout() const { return impl_->scan.layout
 const Team& ScanReconstruction::team() const { return impl_->team; }
 PartRange ScanReconstruction::own_solves() const { return impl_->own_solves(); }
 PartRange ScanReconstruction::own_coils() const { return impl_->own_coils(); }
-const CalibrationArea& ScanReconstruction::center() const { return impl_->center; }
-bool ScanReconstruction::uses_calibration() const { return impl_->uses_calibration(); }
+CalibrationArea ScanReconstruction::center() const {
+  return impl_->sources.empty() ? CalibrationArea{} : impl_->sources.front().center;
+}
+bool ScanReconstruction::uses_calibration() const {
+  return !impl_->sources.empty() && impl_->sources.front().is_calibration;
+}
 const ScanReconstructionPlan& ScanReconstruction::plan() const { return impl_->plan; }
 const BudgetSplit& ScanReconstruction::adjoint() const { return impl_->solver->adjoint(); }
 const SolvePlan& ScanReconstruction::solve() const { return impl_->solver->solve(); }

@@ -2,6 +2,7 @@
 // Scans along a trajectory: where their samples lie, and their readouts in order of the frames.
 
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/pixels.hpp"
 #include "palimpsest/imaging/recon/scan_file.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 
@@ -48,8 +49,21 @@ std::array<double, 3> largest_coordinate(const Tensor& trajectory) {
   return largest;
 }
 
+// True if the largest coordinate is that of the encoded pixels in cycles per mm, and not that of
+// parts of k-space, which end at 1/2.
+bool are_cycles_per_mm(const Tensor& trajectory, const RawScanHeader& header) {
+  constexpr double kNear = 0.1, kPart = 0.5;
+  const std::array<double, 3> largest = largest_coordinate(trajectory);
+  const auto axis =
+      static_cast<std::size_t>(std::max_element(largest.begin(), largest.end()) - largest.begin());
+  const double field = header.encoded.field_of_view_mm[axis];
+  const auto n = static_cast<double>(header.encoded.matrix[axis]);
+  if (!(field > 0) || std::abs(largest[axis] / kPart - 1) < kNear) return false;
+  return std::abs(2 * largest[axis] * field / n - 1) < kNear;
+}
+
 // Cycles per field of view of the image, out of parts of k-space or cycles of the encoded one.
-void rescale(Tensor& trajectory, const RawScanHeader& header) {
+void rescale(Tensor& trajectory, const RawScanHeader& header, const ScanOptions& options) {
   const std::array<double, 3> largest = largest_coordinate(trajectory);
   const bool is_part = *std::max_element(largest.begin(), largest.end()) <= kLargestPart;
   auto* k = trajectory.mutable_data<float>();
@@ -57,7 +71,7 @@ void rescale(Tensor& trajectory, const RawScanHeader& header) {
   for (index_t i = 0, end = trajectory.numel(); i < end; ++i) {
     const auto axis = static_cast<std::size_t>(i % d);
     const double wide = header.encoded.field_of_view_mm[axis];
-    const double wanted = header.recon.field_of_view_mm[axis];
+    const double wanted = image_field_mm(header, options, axis);
     double factor = wide > 0 && wanted > 0 ? wanted / wide : 1;
     if (is_part) factor *= static_cast<double>(header.encoded.matrix[axis]);
     k[i] = static_cast<float>(k[i] * factor);
@@ -87,10 +101,11 @@ std::vector<std::size_t> ScanFile::ordered_readouts(index_t slice) const {
   return readouts;
 }
 
-void ScanFile::open_raw_trajectory() {
+// FormatError, ValueError: readouts of a slice that are not like the first one, or as many.
+void ScanFile::check_readouts(index_t slice, std::size_t n_readouts) const {
   const RawScan& scan = raw_->contents();
-  const std::vector<std::size_t> readouts = ordered_readouts(0);
-  const Readout& first = scan.readouts[readouts.front()];
+  const std::vector<std::size_t> readouts = ordered_readouts(slice);
+  const Readout& first = scan.readouts[ordered_readouts(0).front()];
   for (const std::size_t i : readouts) {
     const Readout& r = scan.readouts[i];
     if (used_samples(r) == used_samples(first) && r.n_coils == first.n_coils &&
@@ -103,12 +118,29 @@ void ScanFile::open_raw_trajectory() {
         i, r.n_coils, used_samples(r), r.n_trajectory_axes, first.n_coils, used_samples(first),
         first.n_trajectory_axes));
   }
-  for (index_t s = 1; s < layout_.n_slices(); ++s) {
-    if (ordered_readouts(s).size() == readouts.size()) continue;
+  if (readouts.size() != n_readouts) {
     throw ValueError(fmt::format(
         "[scan] slice {} has {} readouts, expected {} as the first one. Try ScanOptions.slice",
-        layout_.slices[static_cast<std::size_t>(s)], ordered_readouts(s).size(), readouts.size()));
+        layout_.slices[static_cast<std::size_t>(slice)], readouts.size(), n_readouts));
   }
+  if (layout_.frames.empty()) return;
+  const std::size_t per_frame = n_readouts / layout_.frames.size();
+  bool is_even = per_frame * layout_.frames.size() == n_readouts;
+  for (std::size_t k = 0; is_even && k < n_readouts; ++k) {
+    is_even = counter_of(scan.readouts[readouts[k]], options_.as) == layout_.frames[k / per_frame];
+  }
+  if (is_even) return;
+  throw ValueError(
+      fmt::format("[ScanOptions.as] {} has {} readouts in {} frames: expected as many in each. Try "
+                  "ScanOptions.readouts_per_frame N instead",
+                  path_, n_readouts, layout_.frames.size()));
+}
+
+void ScanFile::open_raw_trajectory() {
+  const RawScan& scan = raw_->contents();
+  const std::vector<std::size_t> readouts = ordered_readouts(0);
+  const Readout& first = scan.readouts[readouts.front()];
+  for (index_t s = 0; s < layout_.n_slices(); ++s) check_readouts(s, readouts.size());
   const bool has_planes = std::any_of(readouts.begin(), readouts.end(), [&](std::size_t i) {
     return scan.readouts[i].step_2 != first.step_2;
   });
@@ -119,41 +151,37 @@ void ScanFile::open_raw_trajectory() {
   }
   const index_t n = used_samples(first);
   layout_.grid = {first.n_coils, 1, std::ssize(readouts), n};
-  read_raw_trajectory(readouts);
-  const auto& matrix = scan.header.recon.matrix;
+  std::string unit;
+  layout_.trajectory = raw_trajectory(readouts, unit);
+  check_trajectories();
   const bool is_volume = layout_.trajectory.shape(2) == 3;
-  layout_.wanted = {is_volume ? matrix[2] : 1, matrix[1], matrix[0]};
-  layout_.columns = matrix[0];
+  layout_.wanted = {1, 1, 1};
+  for (std::size_t k = is_volume ? 0 : 1; k < 3; ++k) {
+    const std::size_t axis = 2 - k;
+    const index_t asked = asked_pixels(options_, axis), points = scan.header.encoded.matrix[axis];
+    layout_.wanted[k] = asked > 0 ? asked
+                        : options_.encoded_pixels
+                            ? image_axis(scan.header, options_, axis, points).pixels
+                            : scan.header.recon.matrix[axis];
+  }
+  layout_.columns = layout_.wanted[2];
   const Extents& image = layout_.wanted;
-  const std::string warning =
-      unit_warning(layout_.trajectory, is_volume ? image : Extents{image[1], image[2]});
-  if (!warning.empty()) layout_.notes.push_back(warning);
+  if (unit.empty()) {
+    unit = unit_warning(layout_.trajectory, is_volume ? image : Extents{image[1], image[2]});
+  }
+  if (!unit.empty()) layout_.notes.push_back(unit);
   layout_.division = is_volume ? Division::volume : Division::plane;
   const index_t n_frames = layout_.n_frames();
   layout_.readouts_per_frame = std::ssize(readouts) / n_frames;
   layout_.readouts_per_step = layout_.readouts_per_frame;
-  const auto n_of_first = std::count_if(readouts.begin(), readouts.end(), [&](std::size_t i) {
-    return counter_of(scan.readouts[i], options_.as) == counter_of(first, options_.as);
-  });
-  bool is_even = n_of_first * n_frames == std::ssize(readouts);
-  for (std::size_t k = 0; is_even && k < readouts.size(); ++k) {
-    const auto frame = static_cast<std::size_t>(static_cast<index_t>(k) / n_of_first);
-    is_even = layout_.frames.empty() ||
-              counter_of(scan.readouts[readouts[k]], options_.as) == layout_.frames[frame];
-  }
-  if (!is_even) {
-    throw ValueError(
-        fmt::format("[ScanOptions.as] {} has {} readouts in {} frames: expected as many in each. "
-                    "Try ScanOptions.readouts_per_frame N instead",
-                    path_, readouts.size(), n_frames));
-  }
   set_frames_of_readouts();
   opening_bytes_ = raw_->opening_bytes() +
                    raw_->reading_bytes(sorted_numbers(readouts), kReadingBytes) +
-                   layout_.trajectory.nbytes();
+                   (layout_.n_slices() > 1 ? 2 : 1) * layout_.trajectory.nbytes();
 }
 
-void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {
+// Along the readouts, in the unit of the image.
+Tensor ScanFile::raw_trajectory(const std::vector<std::size_t>& readouts, std::string& unit) const {
   const RawScan& scan = raw_->contents();
   const Readout& first = scan.readouts[readouts.front()];
   const index_t n = used_samples(first), axes = first.n_trajectory_axes;
@@ -162,10 +190,6 @@ void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {
   if (axes < d) {
     throw FormatError(
         fmt::format("[scan] its readouts have {} coordinates, expected {}.", axes, d));
-  }
-  if (axes > d) {
-    layout_.notes.push_back(
-        fmt::format("of {} coordinates of each sample the first {} are used", axes, d));
   }
   std::vector<std::size_t> place(scan.readouts.size());
   for (std::size_t k = 0; k < readouts.size(); ++k) place[readouts[k]] = k;
@@ -187,8 +211,42 @@ void ScanFile::read_raw_trajectory(const std::vector<std::size_t>& readouts) {
                  }
                }
              });
-  rescale(trajectory, scan.header);
-  layout_.trajectory = std::move(trajectory);
+  const std::array<double, 3> largest = largest_coordinate(trajectory);
+  if (*std::max_element(largest.begin(), largest.end()) == 0) {
+    throw FormatError("[scan] all coordinates of its readouts are 0.");
+  }
+  if (are_cycles_per_mm(trajectory, scan.header)) {
+    unit =
+        "warning: units? The coordinates look like cycles per mm, expected cycles per field of "
+        "view, or parts of the width of k-space";
+  }
+  rescale(trajectory, scan.header, options_);
+  return trajectory;
+}
+
+// All slices are solved along the trajectory of the first one.
+void ScanFile::check_trajectories() {
+  constexpr float kSame = 1e-3F;  // cycles per field of view
+  const RawScan& scan = raw_->contents();
+  const Tensor& known = layout_.trajectory;
+  const index_t axes = scan.readouts[ordered_readouts(0).front()].n_trajectory_axes;
+  if (axes > known.shape(2)) {
+    layout_.notes.push_back(fmt::format("of {} coordinates of each sample the first {} are used",
+                                        axes, known.shape(2)));
+  }
+  for (index_t s = 1; s < layout_.n_slices(); ++s) {
+    std::string unit;
+    const Tensor other = raw_trajectory(ordered_readouts(s), unit);
+    const auto *a = known.data<float>(), *b = other.data<float>();
+    const bool is_same = other.shape() == known.shape() &&
+                         std::equal(a, a + known.numel(), b,
+                                    [](float u, float v) { return std::abs(u - v) < kSame; });
+    if (is_same) continue;
+    throw ValueError(
+        fmt::format("[scan] slice {} has another trajectory than slice {}, expected the same. Try "
+                    "ScanOptions.slice",
+                    layout_.slices[static_cast<std::size_t>(s)], layout_.slices[0]));
+  }
 }
 
 // The lines (coil, sample) of a slice in the order of the file, whitened, and their places.
@@ -267,11 +325,33 @@ void ScanFile::open_array_trajectory() {
   layout_.grid = {data.shape(0), 1, spokes, n};
   data = data.unsqueeze(0);
   layout_.wanted = nominal_extents(layout_.trajectory);
+  for (std::size_t k = 0; k < 3; ++k) {
+    const index_t asked = asked_pixels(options_, 2 - k);
+    if (asked > 0 && layout_.wanted[k] > 1) layout_.wanted[k] = asked;
+  }
   layout_.columns = layout_.wanted[2];
   layout_.division = layout_.trajectory.shape(2) == 3 ? Division::volume : Division::plane;
   layout_.readouts_per_frame = layout_.readouts_per_step = spokes / frames;
   set_frames_of_readouts();
+  note_unit_of_array();
   opening_bytes_ = file_.held_bytes() + 2 * layout_.trajectory.nbytes() + spokes * n;
+}
+
+// The image follows from the reach of the trajectory, unless its pixels were asked for: coordinates
+// in another unit give too few of them for so many samples.
+void ScanFile::note_unit_of_array() {
+  constexpr index_t kMostPerPoint = 24;
+  const bool is_volume = layout_.trajectory.shape(2) == 3;
+  const Extents image = is_volume ? layout_.wanted : Extents{layout_.wanted[1], layout_.wanted[2]};
+  std::string warning = unit_warning(layout_.trajectory, image);
+  const index_t samples = layout_.readouts_per_frame * layout_.trajectory.shape(1);
+  if (warning.empty() && samples > kMostPerPoint * element_count(image)) {
+    warning = fmt::format(
+        "warning: units? The trajectory has {} samples and reaches an image of {} only, expected "
+        "cycles per field of view",
+        samples, to_string(image));
+  }
+  if (!warning.empty()) layout_.notes.push_back(warning);
 }
 
 // Frames of consecutive readouts.

@@ -154,6 +154,131 @@ std::array<index_t, 3> spatial_extents(const Image& image) {
   return extents;
 }
 
+namespace {
+
+// The distance of elements along an axis, mm; 0: not known.
+double spacing_along(const NamedDimension& name, const std::array<double, 3>& voxel_mm) {
+  const std::string text = name.str();
+  const std::size_t d = text == "Nx" ? 0 : text == "Ny" ? 1 : text == "Nz" || text == "S" ? 2 : 3;
+  return d < 3 && std::isfinite(voxel_mm[d]) ? voxel_mm[d] : 0;
+}
+
+// `n` numbers become `m`, `step` elements apart.
+void stretch_line(const float* from, index_t n, float* to, index_t m, index_t step, bool nearest) {
+  for (index_t i = 0; i < m; ++i) {
+    const double at =
+        (static_cast<double>(i) + 0.5) * static_cast<double>(n) / static_cast<double>(m) - 0.5;
+    const double x = std::clamp(nearest ? std::round(at) : at, 0.0, static_cast<double>(n - 1));
+    const auto before = std::min(static_cast<index_t>(x), std::max<index_t>(n - 2, 0));
+    const index_t after = std::min(before + 1, n - 1);
+    const auto part = static_cast<float>(x - static_cast<double>(before));
+    to[i * step] = (1 - part) * from[before * step] + part * from[after * step];
+  }
+}
+
+}  // namespace
+
+Extents square_extents(const Dims& names, const Extents& extents,
+                       const std::array<double, 3>& voxel_mm) {
+  constexpr double kSame = 1.01, kMost = 16;
+  Extents result = extents;
+  if (names.size() < 2 || names.size() != extents.size()) return result;
+  const std::size_t row = names.size() - 2, column = row + 1;
+  const double of_row = spacing_along(names[row], voxel_mm);
+  const double of_column = spacing_along(names[column], voxel_mm);
+  if (!(of_row > 0 && of_column > 0)) return result;
+  const double ratio = std::max(of_row, of_column) / std::min(of_row, of_column);
+  if (ratio < kSame || ratio > kMost) return result;
+  index_t& longer = result[of_row > of_column ? row : column];
+  longer = std::llround(ratio * static_cast<double>(longer));
+  return result;
+}
+
+Image with_square_pixels(const Image& image, bool nearest) {
+  const Extents& given = image.data.shape();
+  const Extents wanted = square_extents(image.names, given, image.voxel_mm);
+  Image result = image;
+  result.data = image.data.contiguous();
+  if (wanted == given || image.data.numel() == 0) return result;
+  const std::size_t rank = given.size();
+  const bool is_row = wanted[rank - 2] != given[rank - 2];
+  const index_t width = given[rank - 1];
+  const index_t n = is_row ? given[rank - 2] : width, step = is_row ? width : 1;
+  const index_t m = is_row ? wanted[rank - 2] : wanted[rank - 1];
+  const float* from = result.data.data<float>();
+  Tensor stretched = Tensor::empty(wanted, DType::float32);
+  auto* to = stretched.mutable_data<float>();
+  // Lines along the axis: one for each column of a plane, or for each row.
+  const index_t blocks = image.data.numel() / (n * step);
+  for (index_t k = 0; k < blocks; ++k) {
+    for (index_t i = 0; i < step; ++i) {
+      stretch_line(from + k * n * step + i, n, to + k * m * step + i, m, step, nearest);
+    }
+  }
+  result.data = std::move(stretched);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const NamedDimension& name = image.names[is_row ? rank - 2 : rank - 1];
+    const char* const names[] = {"Nx", "Ny", name.str() == "S" ? "S" : "Nz"};
+    if (name == NamedDimension(names[d])) {
+      result.voxel_mm[d] *= static_cast<double>(n) / static_cast<double>(m);
+    }
+  }
+  return result;
+}
+
+index_t slices_of(const Image& image) {
+  const auto axis = axis_of(image, "S");
+  return axis ? image.data.shape(*axis) : 1;
+}
+
+index_t frames_of(const Image& image) {
+  const auto axis = axis_of(image, "T");
+  return axis ? image.data.shape(*axis) : 1;
+}
+
+const ImageFacts* facts_at(const Image& image, index_t slice, index_t frame) {
+  const index_t n_frames = frames_of(image);
+  if (std::ssize(image.facts) != slices_of(image) * n_frames) return nullptr;
+  return &image.facts[static_cast<std::size_t>(slice * n_frames + frame)];
+}
+
+void take_place_of_facts(Image& image) {
+  const index_t n_slices = slices_of(image);
+  const ImageFacts* const first = facts_at(image, 0, 0);
+  if (first == nullptr) return;
+  std::vector<ImageFacts> slices;
+  for (index_t s = 0; s < n_slices; ++s) slices.push_back(*facts_at(image, s, 0));
+  std::array<index_t, 3> extents = spatial_extents(image);
+  if (axis_of(image, "S")) extents[2] = 1;
+  if (first->thickness_mm > 0) image.voxel_mm[2] = first->thickness_mm;
+  AffineMatrix affine = lps_affine(first->place, image.voxel_mm, extents);
+  std::array<std::array<double, 3>, 3> directions = first->place.directions;
+  const auto step = step_of_slices(slices);
+  if (n_slices > 1 && step && *step != std::array<double, 3>{0, 0, 0}) {
+    image.voxel_mm[2] = std::hypot((*step)[0], (*step)[1], (*step)[2]);
+    directions[2] = *step;
+    for (std::size_t row = 0; row < 3; ++row) affine[row][2] = (*step)[row];
+  }
+  image.affine_lps.reset();
+  if (are_directions(directions)) image.affine_lps = affine;
+}
+
+std::vector<Image> volumes_of(const Image& image) {
+  const index_t n_slices = slices_of(image), n_frames = frames_of(image);
+  if (facts_at(image, 0, 0) == nullptr || are_one_volume(image.facts, n_slices)) return {image};
+  std::vector<Image> volumes;
+  const auto axis = *axis_of(image, "S");
+  for (index_t s = 0; s < n_slices; ++s) {
+    Image& one = volumes.emplace_back(image);
+    one.data = image.data.select(axis, s);
+    one.names = image.names.without(NamedDimension("S"));
+    const auto first = image.facts.begin() + s * n_frames;
+    one.facts.assign(first, first + n_frames);
+    take_place_of_facts(one);
+  }
+  return volumes;
+}
+
 Dims usual_names(std::size_t rank) {
   static const char* const kNames[] = {"Nx", "Ny", "Nz", "T", "B5", "B6", "B7", "B8"};
   if (rank > std::size(kNames)) {

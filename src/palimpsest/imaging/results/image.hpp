@@ -4,8 +4,10 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/imaging/results/image_facts.hpp"
 #include "palimpsest/named/dims.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 
@@ -30,13 +32,22 @@ struct Image {
   std::string units = {}, description = {};
   /// The header of the raw scan, XML; empty: none.
   std::string header = {};
+  /// Of each image, slices (S) the slowest, then frames (T); empty: not known.
+  std::vector<ImageFacts> facts = {};
+  /// The counter of the frames in a raw scan, `contrast`, `phase` or `set`; empty: repetitions.
+  std::string frame_counter = {};
 };
 
-/// Directions along x, y, z (unit vectors) and the position of the middle of the image, in LPS.
-struct Orientation {
-  std::array<std::array<double, 3>, 3> directions = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
-  std::array<double, 3> position_mm = {0, 0, 0};
-};
+/// Numbers of slices (S) and of frames (T); 1 without that axis.
+index_t slices_of(const Image& image);
+index_t frames_of(const Image& image);
+/// The facts of an image of a series; null: not known.
+const ImageFacts* facts_at(const Image& image, index_t slice, index_t frame);
+/// Sets the affine, and of slices (S) their distance, by the facts of the first frame.
+void take_place_of_facts(Image& image);
+/// The image, or where its slices are not parallel and equally spaced, each slice with its own
+/// place.
+std::vector<Image> volumes_of(const Image& image);
 
 /// The affine of an image: column d is direction_d voxel_d, the offset puts element floor(n / 2)
 /// of each axis at the position.
@@ -60,6 +71,15 @@ Dims usual_names(std::size_t rank);
 /// is shown on the right, and anterior, or in coronal and sagittal planes superior, at the top. As
 /// it is if its place is not known or it lacks x or y.
 Image radiological(const Image& image);
+
+/// Extents of with_square_pixels().
+Extents square_extents(const Dims& names, const Extents& extents,
+                       const std::array<double, 3>& voxel_mm);
+/// The image with more elements along one of its last two axes, where their voxels differ: those of
+/// the shown plane become squares. Between elements it is linear, or the nearest one with
+/// `nearest`. float32, dense; as it is where voxels differ by less than 1 %, or by more than 16
+/// times.
+Image with_square_pixels(const Image& image, bool nearest = false);
 
 /// |x| as float32, dense; any real or complex dtype.
 Tensor magnitude(const Tensor& x);

@@ -57,6 +57,11 @@ NiftiImage to_nifti(const Image& image) {
     throw ShapeError(
         "[NIfTI] has one axis for slices (S) and z: got both. Try one slice at a time");
   }
+  if (volumes_of(image).size() > 1) {
+    throw ShapeError(
+        "[NIfTI] has one place for all slices: got slices that are not parallel and equally "
+        "spaced. Try volumes_of()");
+  }
   std::vector<const char*> order;
   std::vector<std::string> others;
   for (const NamedDimension& name : image.names) {
@@ -152,26 +157,43 @@ std::array<float, 3> floats(const std::array<double, 3>& v) {
   return {static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2])};
 }
 
-// The fields of the head that are the same for all images of a file, and those of a slice.
-IsmrmrdImageHead head_for(const Image& image, index_t slice) {
+// The place of an image: its own, or where the volume says.
+Orientation place_of_slice(const Image& image, const std::array<index_t, 3>& extents,
+                           index_t slice) {
+  AffineMatrix affine = *image.affine_lps;
+  for (auto& row : affine) row[3] += row[2] * static_cast<double>(slice);
+  return orientation_of(affine, extents);
+}
+
+void take_facts(IsmrmrdImageHead& head, const ImageFacts& facts) {
+  head.patient_table_position_mm = floats(facts.table_mm);
+  head.average = facts.average, head.slice = facts.slice, head.contrast = facts.contrast;
+  head.phase = facts.phase, head.repetition = facts.repetition, head.set = facts.set;
+  head.acquisition_time_stamp = facts.time_stamp;
+  head.physiology_time_stamp = facts.physiology_time_stamp;
+}
+
+IsmrmrdImageHead head_for(const Image& image, index_t slice, index_t frame) {
   IsmrmrdImageHead head;
   std::array<index_t, 3> extents = spatial_extents(image);
   const bool has_slices = has(image, "S");
   if (has_slices) extents[2] = 1;
+  const ImageFacts* const facts = facts_at(image, slice, frame);
+  std::array<double, 3> voxel = image.voxel_mm;
+  if (has_slices && facts != nullptr && facts->thickness_mm > 0) voxel[2] = facts->thickness_mm;
   for (std::size_t d = 0; d < 3; ++d) {
-    head.field_of_view_mm[d] =
-        static_cast<float>(image.voxel_mm[d] * static_cast<double>(extents[d]));
+    head.field_of_view_mm[d] = static_cast<float>(voxel[d] * static_cast<double>(extents[d]));
   }
-  if (image.affine_lps) {
-    AffineMatrix affine = *image.affine_lps;
-    for (auto& row : affine) {
-      if (has_slices) row[3] += row[2] * static_cast<double>(slice);
-    }
-    const Orientation place = orientation_of(affine, extents);
+  if (facts != nullptr) take_facts(head, *facts);
+  if (facts != nullptr || image.affine_lps) {
+    const Orientation place =
+        facts != nullptr ? facts->place : place_of_slice(image, extents, has_slices ? slice : 0);
     head.position_mm = floats(place.position_mm);
     head.read_direction = floats(place.directions[0]);
     head.phase_direction = floats(place.directions[1]);
     head.slice_direction = floats(place.directions[2]);
+  }
+  if (image.affine_lps) {
     head.attributes.emplace_back(std::string(kAttribute) + "affine_lps",
                                  affine_text(*image.affine_lps));
   }
@@ -181,6 +203,9 @@ IsmrmrdImageHead head_for(const Image& image, index_t slice) {
   if (image.time_step_s > 0) {
     head.attributes.emplace_back(std::string(kAttribute) + "time_step_s",
                                  numbers_text({image.time_step_s}));
+  }
+  if (!image.frame_counter.empty()) {
+    head.attributes.emplace_back(std::string(kAttribute) + "frames", image.frame_counter);
   }
   if (!image.description.empty()) {
     head.attributes.emplace_back(std::string(kAttribute) + "description", image.description);
@@ -214,11 +239,15 @@ IsmrmrdImages to_ismrmrd(const Image& image) {
   const auto at = [&](std::size_t i) { return extents[std::size(kCounters) + i]; };
   result.data = ordered.view({n_images, at(0), at(1), at(2), at(3)});
   for (index_t k = 0; k < n_images; ++k) {
-    const index_t slice = k % extents[std::size(kCounters) - 1];
-    IsmrmrdImageHead head = head_for(image, slice);
+    const index_t n_slices = extents[std::size(kCounters) - 1];
+    const index_t slice = k % n_slices, frame = k / n_slices % extents[std::size(kCounters) - 2];
+    IsmrmrdImageHead head = head_for(image, slice, frame);
+    const bool has_facts = facts_at(image, slice, frame) != nullptr;
     index_t rest = k;
     for (std::size_t i = std::size(kCounters); i-- > 0; rest /= extents[i]) {
-      head.*kCounters[i].member = rest % extents[i];
+      // The scanner's counters of slices and frames stay.
+      const bool is_known = has_facts && (i + 2 >= std::size(kCounters) || extents[i] == 1);
+      if (!is_known) head.*kCounters[i].member = rest % extents[i];
     }
     head.image_index = std::min<index_t>(k + 1, std::numeric_limits<std::uint16_t>::max());
     result.heads.push_back(std::move(head));
@@ -265,41 +294,69 @@ std::vector<index_t> places_of(const IsmrmrdImages& images, Extents& extents) {
   return places;
 }
 
-// Positions of slices give the third column, where there are several.
+ImageFacts facts_of(const IsmrmrdImageHead& head) {
+  const auto doubles = [](const std::array<float, 3>& v) {
+    return std::array<double, 3>{double{v[0]}, double{v[1]}, double{v[2]}};
+  };
+  ImageFacts facts;
+  facts.place = {
+      {doubles(head.read_direction), doubles(head.phase_direction), doubles(head.slice_direction)},
+      doubles(head.position_mm)};
+  facts.table_mm = doubles(head.patient_table_position_mm);
+  facts.average = head.average, facts.slice = head.slice, facts.contrast = head.contrast;
+  facts.phase = head.phase, facts.repetition = head.repetition, facts.set = head.set;
+  facts.time_stamp = head.acquisition_time_stamp;
+  facts.physiology_time_stamp = head.physiology_time_stamp;
+  return facts;
+}
+
+// The counter that numbers the frames.
+std::size_t frame_axis(const IsmrmrdImageHead& head) {
+  const std::string frames = text_of_head(head, "frames");
+  if (frames == "contrast") return 0;
+  if (frames == "set") return 1;
+  if (frames == "phase") return 2;
+  return 4;
+}
+
+// Facts of all slices and frames, if these are all that is counted.
+void take_facts_of_images(Image& image, const IsmrmrdImages& images,
+                          const std::vector<index_t>& places, const Extents& extents,
+                          std::size_t frames) {
+  const index_t n_frames = extents[frames], n_slices = extents.back();
+  if (n_frames * n_slices != std::ssize(places)) return;
+  image.facts.resize(places.size());
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const index_t slice = places[k] % n_slices, frame = places[k] / n_slices;
+    ImageFacts& facts = image.facts[static_cast<std::size_t>(slice * n_frames + frame)];
+    facts = facts_of(images.heads[k]);
+    facts.thickness_mm =
+        double{images.heads[k].field_of_view_mm[2]} / static_cast<double>(images.data.shape(2));
+  }
+}
+
+// Positions of slices give the third column, where there are several in one volume.
 void take_place(Image& image, const IsmrmrdImages& images, const std::vector<index_t>& places,
                 index_t n_slices) {
-  const auto head_at = [&](index_t place) -> const IsmrmrdImageHead& {
-    const auto found = std::find(places.begin(), places.end(), place);
-    return images.heads[static_cast<std::size_t>(found - places.begin())];
-  };
-  const IsmrmrdImageHead& first = head_at(0);
+  std::vector<const IsmrmrdImageHead*> heads(static_cast<std::size_t>(n_slices));
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    if (places[k] < n_slices) heads[static_cast<std::size_t>(places[k])] = &images.heads[k];
+  }
+  const IsmrmrdImageHead& first = *heads[0];
   const std::array<index_t, 3> extents = {images.data.shape(4), images.data.shape(3),
                                           images.data.shape(2)};
-  Orientation place;
-  const std::array<float, 3>* directions[3] = {&first.read_direction, &first.phase_direction,
-                                               &first.slice_direction};
+  std::vector<ImageFacts> slices;
+  for (const IsmrmrdImageHead* head : heads) slices.push_back(facts_of(*head));
+  Orientation place = slices[0].place;
   for (std::size_t d = 0; d < 3; ++d) {
     image.voxel_mm[d] = double{first.field_of_view_mm[d]} / static_cast<double>(extents[d]);
-    for (std::size_t row = 0; row < 3; ++row) {
-      place.directions[d][row] = double{(*directions[d])[row]};
-    }
-    place.position_mm[d] = double{first.position_mm[d]};
   }
   AffineMatrix affine = lps_affine(place, image.voxel_mm, extents);
-  if (n_slices > 1) {
-    const IsmrmrdImageHead& last = head_at(n_slices - 1);
-    double square = 0;
-    std::array<double, 3> step{};
-    for (std::size_t row = 0; row < 3; ++row) {
-      step[row] = (double{last.position_mm[row]} - double{first.position_mm[row]}) /
-                  static_cast<double>(n_slices - 1);
-      square += step[row] * step[row];
-    }
-    if (square > 0) {
-      for (std::size_t row = 0; row < 3; ++row) affine[row][2] = step[row];
-      place.directions[2] = step;
-      image.voxel_mm[2] = std::sqrt(square);
-    }
+  const auto step = step_of_slices(slices);
+  if (n_slices > 1 && step && *step != std::array<double, 3>{0, 0, 0}) {
+    for (std::size_t row = 0; row < 3; ++row) affine[row][2] = (*step)[row];
+    place.directions[2] = *step;
+    image.voxel_mm[2] = std::hypot((*step)[0], (*step)[1], (*step)[2]);
   }
   if (are_directions(place.directions)) image.affine_lps = affine;
   if (const auto exact = numbers_of(first, "affine_lps", 12)) {
@@ -317,16 +374,6 @@ void take_place(Image& image, const IsmrmrdImages& images, const std::vector<ind
 
 }  // namespace
 
-bool are_directions(const std::array<std::array<double, 3>, 3>& directions) {
-  constexpr double kSmallest = 1e-3;  // of the volume that they span, as unit vectors
-  const auto& [x, y, z] = directions;
-  const double volume = x[0] * (y[1] * z[2] - y[2] * z[1]) - x[1] * (y[0] * z[2] - y[2] * z[0]) +
-                        x[2] * (y[0] * z[1] - y[1] * z[0]);
-  double lengths = 1;
-  for (const auto& d : directions) lengths *= std::hypot(d[0], d[1], d[2]);
-  return std::isfinite(lengths) && std::abs(volume) > kSmallest * lengths;
-}
-
 Image from_ismrmrd(const IsmrmrdImages& images) {
   if (images.heads.empty() || images.data.rank() != 5) {
     throw ShapeError("[ISMRMRD] has no images, expected at least one");
@@ -341,11 +388,22 @@ Image from_ismrmrd(const IsmrmrdImages& images) {
     to.copy_from(images.data.select(0, static_cast<index_t>(k)));
   }
   take_place(image, images, places, extents.back());
+  const std::size_t frames = frame_axis(images.heads.front());
+  take_facts_of_images(image, images, places, extents, frames);
   for (const Counter& counter : kCounters) image.names.push_back(NamedDimension(counter.name));
+  if (frames != 4 && extents[frames] > 1 && extents[4] == 1) {
+    image.frame_counter = text_of_head(images.heads.front(), "frames");
+    Dims names;
+    for (std::size_t i = 0; i < image.names.size(); ++i) {
+      names.push_back(i == frames ? ND("T") : i == 4 ? image.names[frames] : image.names[i]);
+    }
+    image.names = names;
+  }
   for (const char* name : {"C", "Nz", "Ny", "Nx"}) image.names.push_back(NamedDimension(name));
   for (index_t axis = 1; axis < 5; ++axis) extents.push_back(sorted.shape(axis));
   image.data = sorted.view(extents);
   drop_single_axes(image);
+  if (facts_at(image, 0, 0) == nullptr) image.facts.clear();
   return image;
 }
 

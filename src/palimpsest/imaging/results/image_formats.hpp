@@ -11,7 +11,8 @@ namespace PALIMPSEST_API palimpsest {
 /// An image as NIfTI keeps it, and back. Axes are (.., T, Nz, Ny, Nx); slices (S) take the place of
 /// z, and others follow T.
 ///
-/// Errors   ShapeError "NIfTI": more than seven axes, or slices beside z
+/// Errors   ShapeError "NIfTI": more than seven axes, slices beside z, or slices that are not one
+///          volume (see volumes_of())
 NiftiImage to_nifti(const Image& image);
 Image from_nifti(const NiftiImage& nifti);
 
@@ -23,9 +24,6 @@ Image from_nifti(const NiftiImage& nifti);
 ///          do not form a grid
 IsmrmrdImages to_ismrmrd(const Image& image);
 Image from_ismrmrd(const IsmrmrdImages& images);
-
-/// True if the directions are independent. Scanners that do not know them write zeros.
-bool are_directions(const std::array<std::array<double, 3>, 3>& directions);
 
 /// True for Nx, Ny, Nz, C, M, B5 .. B9, T, B11, B12, S, B14, B15: those that every BART file has.
 bool is_bart_dimension(const std::string& name);

@@ -11,6 +11,24 @@
 
 namespace palimpsest::python {
 
+/// Numbers along x, y and z.
+template <class T>
+struct NumbersAlongAxes {
+  static std::vector<T> from(nb::handle object) {
+    std::vector<T> numbers;
+    if (nb::try_cast<std::vector<T>>(object, numbers)) return numbers;
+    throw TypeError("got " + class_name(object) + ", expected a list of numbers.");
+  }
+};
+template <>
+struct From<std::vector<index_t>> : NumbersAlongAxes<index_t> {
+  static constexpr auto name = nb::detail::const_name("Sequence[int]");
+};
+template <>
+struct From<std::vector<double>> : NumbersAlongAxes<double> {
+  static constexpr auto name = nb::detail::const_name("Sequence[float]");
+};
+
 PALIMPSEST_NAMES(FrameCounter, "as_", "none", "contrast", "phase", "set", "repetition")
 PALIMPSEST_OPTIONS(ScanOptions)
 PALIMPSEST_OPTIONS(QualityOptions)
@@ -54,7 +72,7 @@ void bind_scan(nb::module_& m) {
           "Centre of the slice or slab, left posterior superior.")
       .def_prop_ro(
           "time_step_us", [](Self s) { return s.scan.geometry.time_step_us; },
-          "Between two frames; 0: not known.")
+          "Between two frames, the mean; 0: not known.")
       .def_prop_ro(
           "slices", [](Self s) { return s.scan.layout.slices; },
           "Values of the counter that are slices.")
