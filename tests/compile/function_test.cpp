@@ -132,7 +132,7 @@ TEST_F(FunctionTest, CallIntoWritesGivenTensorsThatMayOverlapArguments) {
   std::vector<Tensor> destinations{a, out};
   f.call_into(destinations, a, b);
   EXPECT_EQ(a.to_vector<double>(), (std::vector<double>{4, 6}));
-  EXPECT_EQ(out.to_vector<double>(), (std::vector<double>{3, 8}));
+  EXPECT_EQ(out.tensor().to_vector<double>(), (std::vector<double>{3, 8}));
   std::vector<Tensor> wrong{Tensor::zeros({3}), out};
   expect_error<ShapeError>([&] { f.call_into(wrong, a, b); }, "destination 0");
 }
