@@ -464,7 +464,8 @@ def check_heads(folder, c, faults):
 
 
 def check_picture(folder, c, faults):
-    width, height = Image.open(folder / "one.png").size
+    with Image.open(folder / "one.png") as picture:
+        width, height = picture.size
     (wx, wy) = c["recon"][1]
     if c["slices"][0]["directions"] == SAGITTAL and width * wy != height * wx:
         width, height = height, width  # turned

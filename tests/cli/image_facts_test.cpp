@@ -403,7 +403,8 @@ TEST_F(ImageFactsTest, UnitsOfTrajectoriesAreLookedAtFromBothSides) {
   // Radians per pixel, cycles per mm, per m, radians per mm and per m.
   EXPECT_THAT(said(2 * std::numbers::pi / 48), AllOf(HasSubstr("units? The trajectory reaches 0.1"),
                                                      HasSubstr("radians per pixel")));
-  EXPECT_THAT(said(1.0 / 240), HasSubstr("units? The coordinates look like cycles per mm"));
+  EXPECT_THAT(said(1.0 / 240),
+              HasSubstr("units? The coordinates look like cycles or radians per mm"));
   EXPECT_THAT(said(1000.0 / 240), HasSubstr("units?"));
   EXPECT_THAT(said(2 * std::numbers::pi / 240), HasSubstr("units?"));
   EXPECT_THAT(said(2000 * std::numbers::pi / 240), HasSubstr("units?"));

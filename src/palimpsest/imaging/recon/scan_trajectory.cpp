@@ -49,9 +49,9 @@ std::array<double, 3> largest_coordinate(const Tensor& trajectory) {
   return largest;
 }
 
-// True if the largest coordinate is that of the encoded pixels in cycles per mm, and not that of
-// parts of k-space, which end at 1/2.
-bool are_cycles_per_mm(const Tensor& trajectory, const RawScanHeader& header) {
+// True if the largest coordinate is that of the encoded pixels in cycles or radians per mm, and not
+// that of parts of k-space, which end at 1/2.
+bool are_per_mm(const Tensor& trajectory, const RawScanHeader& header) {
   constexpr double kNear = 0.1, kPart = 0.5;
   const std::array<double, 3> largest = largest_coordinate(trajectory);
   const auto axis =
@@ -59,7 +59,8 @@ bool are_cycles_per_mm(const Tensor& trajectory, const RawScanHeader& header) {
   const double field = header.encoded.field_of_view_mm[axis];
   const auto n = static_cast<double>(header.encoded.matrix[axis]);
   if (!(field > 0) || std::abs(largest[axis] / kPart - 1) < kNear) return false;
-  return std::abs(2 * largest[axis] * field / n - 1) < kNear;
+  const double cycles = 2 * largest[axis] * field / n;
+  return std::abs(cycles - 1) < kNear || std::abs(cycles / (2 * std::numbers::pi) - 1) < kNear;
 }
 
 // Cycles per field of view of the image, out of parts of k-space or cycles of the encoded one.
@@ -215,10 +216,10 @@ Tensor ScanFile::raw_trajectory(const std::vector<std::size_t>& readouts, std::s
   if (*std::max_element(largest.begin(), largest.end()) == 0) {
     throw FormatError("[scan] all coordinates of its readouts are 0.");
   }
-  if (are_cycles_per_mm(trajectory, scan.header)) {
+  if (are_per_mm(trajectory, scan.header)) {
     unit =
-        "warning: units? The coordinates look like cycles per mm, expected cycles per field of "
-        "view, or parts of the width of k-space";
+        "warning: units? The coordinates look like cycles or radians per mm, expected cycles per "
+        "field of view, or parts of the width of k-space";
   }
   rescale(trajectory, scan.header, options_);
   return trajectory;
