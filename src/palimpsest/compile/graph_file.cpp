@@ -165,7 +165,7 @@ class GraphReader {
     if (json.has("tensor")) {
       const Tensor& value =
           archive_.tensor(static_cast<std::size_t>(json.at("tensor").size_value()));
-      v = constant(value, name);
+      v = detail::lent_constant(value, name);  // in the pages of this file, which is replaced whole
     } else {
       v = make_input(type_of(json.at("type")), name);
     }

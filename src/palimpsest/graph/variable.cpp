@@ -132,17 +132,21 @@ Variable make_input(TensorType type, std::string name) {
   return Variable(std::move(node));
 }
 
-Variable constant(const Tensor& value, std::string name) {
+Variable detail::lent_constant(const Tensor& value, std::string name) {
   auto node = std::make_shared<VariableNode>();
   node->type = TensorType{value.dtype(), value.shape(), value.device()};
   node->name = std::move(name);
   node->is_constant = true;
   node->value = value.lazy_clone();
-  // It never changes: others may write a mapped file, or read-only memory in spite of a promise.
-  if (node->value.storage().state() == StorageState::foreign_read_only) {
-    node->value.storage().mutable_data();
-  }
   return Variable(std::move(node));
+}
+
+Variable constant(const Tensor& value, std::string name) {
+  Variable made = detail::lent_constant(value, std::move(name));
+  // It never changes: others may write a mapped file, or read-only memory in spite of a promise.
+  Storage& kept = made.handle()->value.storage();
+  if (kept.state() == StorageState::foreign_read_only) kept.mutable_data();
+  return made;
 }
 
 std::vector<Apply> applications_of(std::span<const Variable> outputs,

@@ -289,6 +289,10 @@ Variable make_input(TensorType type, std::string name = {});
 /// A read-only value; shares data lazily with the tensor given. Data of a mapped file, or in other
 /// memory of others, are copied: they might change.
 Variable constant(const Tensor& value, std::string name = {});
+namespace detail {
+/// The same without the copy: nobody writes the data while the constant lives.
+Variable lent_constant(const Tensor& value, std::string name = {});
+}  // namespace detail
 template <class T>
 Variable scalar_constant(T value) {
   return constant(Tensor::scalar<T>(value));

@@ -92,11 +92,11 @@ class Derivation {
 /// The cell that holds the value of a shared variable; any number of functions may use one cell.
 ///
 /// Invariants
-///  1. The value fits type(), and its elements do not overlap one another. A parameter's first value
-///     may be stretched; it is copied before it is written in place.
+///  1. The value fits type(), and its elements do not overlap one another. A parameter's first
+///     value may be stretched; it is copied before it is written in place.
 ///  2. Two containers never hold one Storage, nor does one hold that of a frame, even for borrowed
-///     values. Nor do they hold bytes of one buffer, segment or file in two Storages, if one of the
-///     two is written in place.
+///     values. Nor do they hold bytes of one buffer, segment or file in two Storages, if one of
+///     the two is written in place.
 ///  3. version() rises whenever the value may have changed.
 /// Threads  all members may be called concurrently. A container that the calling thread holds
 ///          already (from within modify() or a step of a function) is a StateError

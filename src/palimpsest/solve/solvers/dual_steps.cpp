@@ -34,17 +34,9 @@ Variable sum_of(const Variable& sum, const Variable& term) {
   return sum.defined() ? sum + term : term;
 }
 
-Variable lent_constant(const Tensor& value) {
-  auto node = std::make_shared<VariableNode>();
-  node->type = {value.dtype(), value.shape(), value.device()};
-  node->is_constant = true;
-  node->value = value.lazy_clone();
-  return Variable(std::move(node));
-}
-
 Variable shift_of(const Problem& p, const std::string& shift, const Variable& like) {
   if (!p.has_attr(shift)) return {};
-  return lent_constant(p.attr(shift).as_tensor()).astype(like.dtype());
+  return detail::lent_constant(p.attr(shift).as_tensor()).astype(like.dtype());
 }
 
 Variable shifted(const Problem& p, const std::string& shift, const Variable& image) {

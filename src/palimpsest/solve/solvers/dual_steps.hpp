@@ -40,9 +40,6 @@ std::string of_term(const char* base, index_t i);
 index_t term_count(const Problem& p);
 /// sum + term; the term if sum is undefined.
 Variable sum_of(const Variable& sum, const Variable& term);
-/// A constant in the memory where the caller has it, a mapped file for example, which does not
-/// change before the solve ends.
-Variable lent_constant(const Tensor& value);
 /// The shift d of a term in the dtype of its vectors; undefined where the problem has none.
 Variable shift_of(const Problem& p, const std::string& shift, const Variable& like);
 /// K x - d of a term, where the problem has the shift d.

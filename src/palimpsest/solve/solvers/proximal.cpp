@@ -2,7 +2,6 @@
 #include "palimpsest/solve/solvers/proximal.hpp"
 
 #include "palimpsest/solve/frame/prelude.hpp"
-#include "palimpsest/solve/solvers/dual_steps.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest::proximal {
@@ -25,7 +24,7 @@ void set_up_rhs(const Problem& p, Scope& s) {
   Variable rhs = s.adjoint("A", weighted), bb = p.b().real_dot(b, weighted);
   for (index_t j = 0; p.has_op("L" + std::to_string(j)); ++j) {
     const std::string name = std::to_string(j);
-    const Variable c = lent_constant(p.attr("c" + name).as_tensor());
+    const Variable c = detail::lent_constant(p.attr("c" + name).as_tensor());
     const double lambda = p.attr("lambda" + name).as_real();
     rhs = rhs + s.adjoint("L" + name, c) * lambda;
     if (!p.flag("objective")) continue;
