@@ -26,7 +26,7 @@ ColumnTaker::ColumnTaker(const Extents& grid, const Options& options)
   const Variable x = make_input({DType::complex64, {rows_, grid[3]}, {}}, "rows");
   Variable y;
   if (options.factors.defined()) {
-    y = Dense(options.factors)(x);
+    y = Dense(options.factors, "Nx Kx", "Rows Kx", "Rows Nx")(x);
   } else {
     const NamedLinop F = transform_along_x();
     y = F.H()(x)(all, slice(options.first, options.first + options.count));
