@@ -83,9 +83,9 @@ TEST(ThreadScratch, RoomsLieBesideOneAnotherAndAreUsedAgain) {
   EXPECT_EQ(again->bytes.data(), first);
 }
 
-TEST(ThreadScratch, HoldsAnyNumberOfAnySize) {
+TEST(ThreadScratch, HoldsAnyNumberOfUpToAChunkEach) {
   struct Huge {
-    std::array<char, 3 << 20> bytes;
+    std::array<char, kScratchChunkBytes> bytes;
   };
   for (int round = 0; round < 3; ++round) {
     const Scratched<int> small(1);
