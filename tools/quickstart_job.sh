@@ -28,7 +28,7 @@ echo "3. CG-SENSE"
 "$palimpsest" recon "$out/head.h5" --method cg-sense -o "$out/cg_sense.png" \
   --save "$out/cg_sense.npy" --report "$out/cg_sense.json"
 echo "4. The same data with sparse wavelets"
-"$palimpsest" recon "$out/head.h5" --reg l1wav:0.002 --iterations 100 -o "$out/l1_wavelet.png" \
+"$palimpsest" recon "$out/head.h5" --reg l1wav:0.002 --iterations 100 --tolerance 0 -o "$out/l1_wavelet.png" \
   --save "$out/l1_wavelet.npy" --report "$out/l1_wavelet.json"
 echo "5. All against the known image"
 "$palimpsest" compare "$out/reference.npy" "$out/zero_filled.npy" "$out/cg_sense.npy" \

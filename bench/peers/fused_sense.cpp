@@ -243,7 +243,9 @@ int compare(const std::string& who, index_t side, index_t coils, index_t planes,
   constexpr int kRounds = 5;
   Problem p = problem(side, coils, planes);
   const auto ours = [&](int iterations) {
-    return reconstruct(p.kspace, p.maps, {.mask = p.mask}, {.iterations = iterations}).image;
+    return reconstruct(p.kspace, p.maps, {.mask = p.mask},
+                       {.iterations = iterations, .tolerance = 0})
+        .image;
   };
   if (who == "ours") {
     ours(12);

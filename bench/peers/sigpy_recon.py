@@ -63,7 +63,7 @@ def cases(kspace, maps):
 
     def palimpsest(regularizer, iterations, method="automatic"):
         return ps.reconstruct(unit, maps, regularizers=regularizer, iterations=iterations,
-                              scale=1.0, method=method).image
+                              scale=1.0, method=method, tolerance=0).image
 
     quiet = {"show_pbar": False}
     yield ("SenseRecon, 30 iterations",

@@ -91,7 +91,8 @@ TEST_F(Basis, TheImagesAreThoseOfTheLibrary) {
       const int n = is_curved ? 40 : 12;
       const std::vector<std::string> reg = {"--reg",           term,          "--iterations",
                                             std::to_string(n), "--tolerance", "0"};
-      const ReconstructOptions how{.regularizers = {parse_regularizer(term)}, .iterations = n};
+      const ReconstructOptions how{
+          .regularizers = {parse_regularizer(term)}, .iterations = n, .tolerance = 0};
       SCOPED_TRACE(std::string(term) + (is_curved ? " along spokes" : " on a grid"));
       KspaceSampling sampling{.basis = basis};
       (is_curved ? sampling.trajectory : sampling.mask) = is_curved ? trajectory : mask;

@@ -243,7 +243,7 @@ TEST_F(Results, ThePageIsXmlWithTheCommandThatRepeatsIt) {
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("href"))));
   EXPECT_THAT(page, AllOf(HasSubstr("palimpsest recon "), HasSubstr("tv:0.01"),
                           HasSubstr("primal-dual: functions of differences"),
-                          HasSubstr("max_iterations after 3 iterations"), HasSubstr("Dense")));
+                          HasSubstr("not converged after 3 iterations"), HasSubstr("Dense")));
   EXPECT_THAT(dir.names(), ElementsAre("page.html"));
 }
 
@@ -293,10 +293,48 @@ TEST_F(Results, QuietRunsSayNothingAndLogsKeepWhatWasSaid) {
   EXPECT_THAT(configured.err, IsEmpty());
 }
 
+// The summary, the report and the page name the test or the limit that ended the iteration.
+TEST_F(Results, TheEndHasAReason) {
+  struct End {
+    std::vector<std::string> words;
+    int code;
+    std::string status, reason;
+  };
+  const std::string progress =
+      "the objective changed by less than 0.0001 of itself in 10 iterations";
+  for (const End& end : {End{{"--reg", "tv:0.01"}, 0, "converged", progress},
+                         End{{"--reg", "tv:0.01", "--strict"}, 0, "converged", progress},
+                         End{{}, 0, "converged", "the residual is at most 1e-06"},
+                         End{{"--reg", "tv:0.01", "--iterations", "3"},
+                             0,
+                             "max_iterations",
+                             "not converged after 3 iterations"},
+                         End{{"--reg", "tv:0.01", "--iterations", "3", "--strict"},
+                             4,
+                             "max_iterations",
+                             "not converged after 3 iterations"},
+                         End{{"--iterations", "2", "--strict"},
+                             4,
+                             "max_iterations",
+                             "not converged after 2 iterations"}}) {
+    std::vector<std::string> words = {"recon",    input("scan.h5"), "--save", dir / "a.npy",
+                                      "--report", dir / "r.json",   "--html", dir / "p.html"};
+    words.insert(words.end(), end.words.begin(), end.words.end());
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.code, end.code) << result.err;
+    const Json report = Json::parse(read_file(dir / "r.json"));
+    EXPECT_EQ(report["status"], end.status);
+    EXPECT_EQ(report["reason"], end.reason);
+    EXPECT_THAT(result.out, HasSubstr(end.status + ": " + end.reason));
+    EXPECT_THAT(read_file(dir / "p.html"), HasSubstr(end.reason));
+    EXPECT_EQ(read_npy(dir / "a.npy").numel(), 48 * 48);
+  }
+}
+
 TEST_F(Results, ATimeLimitWritesTheImageSoFarAndEndsWithCode3) {
-  const CommandResult result =
-      run_command({"recon", input("scan.h5"), "--reg", "tv:0.01", "--iterations", "1000000",
-                   "--time-limit", "0.1s", "-o", dir / "a.nii", "--report", dir / "r.json"});
+  const CommandResult result = run_command(
+      {"recon", input("scan.h5"), "--reg", "tv:0.01", "--iterations", "1000000", "--tolerance", "0",
+       "--time-limit", "0.1s", "-o", dir / "a.nii", "--report", dir / "r.json"});
   EXPECT_EQ(result.code, 3) << result.err;
   EXPECT_EQ(read_nifti(dir / "a.nii").data.numel(), 48 * 48);
   const Json report = Json::parse(read_file(dir / "r.json"));
@@ -322,15 +360,15 @@ int interrupted(const std::vector<std::string>& words, const std::string& checkp
 }
 
 TEST_F(Results, AnInterruptLeavesACheckpointNoImageAndCode130) {
-  const std::vector<std::string> words = {"recon",       input("scan.h5"), "--reg",       "tv:0.01",
-                                          "--quiet",     "--iterations",   "1000000",     "-o",
-                                          dir / "a.nii", "--checkpoint",   dir / "state", "--every",
-                                          "0.01s"};
+  const std::vector<std::string> words = {
+      "recon",        input("scan.h5"), "--reg",       "tv:0.01", "--quiet",
+      "--iterations", "1000000",        "--tolerance", "0",       "-o",
+      dir / "a.nii",  "--checkpoint",   dir / "state", "--every", "0.01s"};
   EXPECT_EQ(interrupted(words, dir / "state"), 130);
   EXPECT_THAT(dir.names(), ElementsAre("state"));
-  const CommandResult on =
-      run_command({"recon", input("scan.h5"), "--reg", "tv:0.01", "--iterations", "1000000",
-                   "--resume", dir / "state", "--time-limit", "0.1s", "-o", dir / "a.nii"});
+  const CommandResult on = run_command(
+      {"recon", input("scan.h5"), "--reg", "tv:0.01", "--iterations", "1000000", "--tolerance", "0",
+       "--resume", dir / "state", "--time-limit", "0.1s", "-o", dir / "a.nii"});
   EXPECT_EQ(on.code, 3) << on.err;
 }
 
@@ -338,6 +376,7 @@ TEST_F(Results, AnInterruptMayWriteTheImageSoFar) {
   const std::vector<std::string> words = {"recon",        input("scan.h5"),
                                           "--reg",        "tv:0.01",
                                           "--iterations", "1000000",
+                                          "--tolerance",  "0",
                                           "--quiet",      "--save-maps",
                                           dir / "m.npy",  "--report",
                                           dir / "r.json", "-o",
@@ -367,8 +406,9 @@ TEST_F(Results, AnEarlyInterruptIsCode130) {
                                                {"--save-maps", dir / "m.npy"},
                                                {"--partial-on-interrupt"}}) {
     for (const int delay_us : {5000, 15000, 30000, 60000}) {
-      std::vector<std::string> words = {"recon", input("oblique.h5"), "-o",           dir / "a.nii",
-                                        "--reg", "tv:0.01",           "--iterations", "1000000"};
+      std::vector<std::string> words = {
+          "recon",   input("oblique.h5"), "-o",      dir / "a.nii", "--reg",
+          "tv:0.01", "--iterations",      "1000000", "--tolerance", "0"};
       words.insert(words.end(), more.begin(), more.end());
       const CommandResult result = run_command(words, {.meanwhile = [&](int process) {
                                                  ::usleep(static_cast<useconds_t>(delay_us));
@@ -390,7 +430,7 @@ TEST_F(Results, AnEarlyInterruptIsCode130) {
 TEST_F(Results, ASolveThatIsEndedMayHaveAnImageOfZeros) {
   const CommandResult result =
       run_command({"recon", input("scan.h5"), "--reg", "ball:0.1", "--iterations", "1000000",
-                   "--time-limit", "0.00001s", "-o", dir / "a.nii"});
+                   "--tolerance", "0", "--time-limit", "0.00001s", "-o", dir / "a.nii"});
   EXPECT_EQ(result.code, 3) << result.err;
 }
 

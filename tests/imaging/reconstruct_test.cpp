@@ -52,7 +52,7 @@ struct Head {
 };
 
 double error_of(const Head& head, const std::string& reg, int iterations) {
-  ReconstructOptions options{.iterations = iterations};
+  ReconstructOptions options{.iterations = iterations, .tolerance = 0};
   if (!reg.empty()) options.regularizers = {parse_regularizer(reg)};
   return difference(reconstruct(head.kspace, head.maps, {}, options).image, head.image);
 }
@@ -61,7 +61,8 @@ TEST(Reconstruct, AFullGridGivesTheImageByEveryMethod) {
   const Head head;
   for (const auto method :
        {ReconstructMethod::adjoint, ReconstructMethod::cg, ReconstructMethod::fista}) {
-    const auto result = reconstruct(head.full, head.maps, {}, {.method = method, .iterations = 60});
+    const auto result =
+        reconstruct(head.full, head.maps, {}, {.method = method, .iterations = 60, .tolerance = 0});
     EXPECT_LT(difference(result.image, head.image), 1e-3) << name_of(method);
     EXPECT_EQ(result.method, method);
   }
@@ -91,7 +92,8 @@ TEST(Reconstruct, GeneralizedVariationKeepsSlopes) {
   const Tensor kspace = coil_kspace(image, maps);
   const auto error = [&](const char* reg) {
     const Tensor found =
-        reconstruct(kspace, maps, {}, {.regularizers = {parse_regularizer(reg)}, .iterations = 300})
+        reconstruct(kspace, maps, {},
+                    {.regularizers = {parse_regularizer(reg)}, .iterations = 300, .tolerance = 0})
             .image;
     EXPECT_EQ(found.shape(), image.shape());
     return difference(found, image);
@@ -152,7 +154,8 @@ TEST(Reconstruct, ASeriesGainsFromItsOtherFrames) {
     kspace.select(0, t).copy_from(masked(head.full, mask));
   }
   const auto error = [&](const std::string& reg) {
-    ReconstructOptions options{.regularizers = {parse_regularizer(reg)}, .iterations = 80};
+    ReconstructOptions options{
+        .regularizers = {parse_regularizer(reg)}, .iterations = 80, .tolerance = 0};
     const Tensor image = reconstruct(kspace, head.maps, {.mask = masks}, options).image;
     EXPECT_EQ(image.shape(), (Extents{kFrames, kRows, kColumns})) << reg;
     return difference(image.select(0, 2).contiguous(), head.image);
@@ -169,8 +172,9 @@ TEST(Reconstruct, SamplesAlongSpokesGiveTheImage) {
   const NamedLinop A = sense_model(head.maps, {.trajectory = trajectory});
   const Tensor kspace = A(head.image.to(DType::complex64)).contiguous();
   const auto image = [&](const std::string& reg, int iterations, bool toeplitz) {
-    return reconstruct(kspace, head.maps, {.trajectory = trajectory, .toeplitz = toeplitz},
-                       {.regularizers = {parse_regularizer(reg)}, .iterations = iterations})
+    return reconstruct(
+               kspace, head.maps, {.trajectory = trajectory, .toeplitz = toeplitz},
+               {.regularizers = {parse_regularizer(reg)}, .iterations = iterations, .tolerance = 0})
         .image;
   };
   const Tensor squares = image("l2:0", 40, true), sharp = image("tv:0.0003", 200, true);
@@ -186,8 +190,9 @@ TEST(Reconstruct, ThirtyIterationsAlongSpokesComeNearTheMinimum) {
   const NamedLinop A = sense_model(head.maps, {.trajectory = trajectory});
   const Tensor kspace = A(head.image.to(DType::complex64)).contiguous();
   const auto image = [&](const std::string& reg, int iterations) {
-    return reconstruct(kspace, head.maps, {.trajectory = trajectory},
-                       {.regularizers = {parse_regularizer(reg)}, .iterations = iterations})
+    return reconstruct(
+               kspace, head.maps, {.trajectory = trajectory},
+               {.regularizers = {parse_regularizer(reg)}, .iterations = iterations, .tolerance = 0})
         .image;
   };
   for (const char* reg : {"tv:0.01", "tv:0.001"}) {
@@ -209,9 +214,9 @@ TEST(Reconstruct, MapsOfSteepPhaseDoNotLetItDiverge) {
   EXPECT_LT(mean_square_frequency(head.maps, 2), kDilation * kDilation);
   const NamedLinop A = sense_model(maps, {.trajectory = trajectory});
   const Tensor kspace = A(head.image.to(DType::complex64)).contiguous();
-  const auto result =
-      reconstruct(kspace, maps, {.trajectory = trajectory},
-                  {.regularizers = {parse_regularizer("tv:0.001")}, .iterations = 100});
+  const auto result = reconstruct(
+      kspace, maps, {.trajectory = trajectory},
+      {.regularizers = {parse_regularizer("tv:0.001")}, .iterations = 100, .tolerance = 0});
   EXPECT_LT(difference(result.image, head.image), 0.9);
   EXPECT_LT(result.solve.history.back().residual, result.solve.history[5].residual);
 }
@@ -220,9 +225,10 @@ TEST(Reconstruct, TwoSetsOfMapsGiveTwoImages) {
   const Head head;
   Tensor maps = Tensor::zeros({2, kCoils, kRows, kColumns}, DType::complex64);
   maps.select(0, 0).copy_from(head.maps);
-  const auto result =
-      reconstruct(with_noise(head.full, head.mask, 0), maps, {.mask = head.mask},
-                  {.regularizers = {parse_regularizer("l1wav:0.001,joint=M")}, .iterations = 30});
+  const auto result = reconstruct(with_noise(head.full, head.mask, 0), maps, {.mask = head.mask},
+                                  {.regularizers = {parse_regularizer("l1wav:0.001,joint=M")},
+                                   .iterations = 30,
+                                   .tolerance = 0});
   EXPECT_EQ(result.image.shape(), (Extents{2, kRows, kColumns}));
   EXPECT_LT(difference(result.image.select(0, 0).contiguous(), head.image), 0.3);
   for (const Sample v : result.image.select(0, 1).contiguous().to_vector<Sample>()) {
@@ -249,15 +255,16 @@ TEST(Reconstruct, WithinABallIsTheMinimumThatLiesOnItsBorder) {
        {"l1wav:0.01,shift=none", "tv:0.01", "l2:0.05", "l1fft(Nx):0.02", "tgv:0.02"}) {
     SCOPED_TRACE(text);
     std::vector<Regularizer> regs = {parse_regularizer(text)};
-    const auto free =
-        reconstruct(head.kspace, head.maps, sampling, {.regularizers = regs, .iterations = 3000});
+    const auto free = reconstruct(head.kspace, head.maps, sampling,
+                                  {.regularizers = regs, .iterations = 3000, .tolerance = 0});
     const double radius = misfit(head, sampling, head.kspace, free.image);
     regs.push_back(parse_regularizer("ball:" + std::to_string(radius)));
     for (const double scale : {1.0, 2.0}) {
       // Both weights are in the unit of the scale.
       regs.back().lambda = radius / scale;
-      const auto found = reconstruct(head.kspace, head.maps, sampling,
-                                     {.regularizers = regs, .iterations = 1000, .scale = scale});
+      const auto found =
+          reconstruct(head.kspace, head.maps, sampling,
+                      {.regularizers = regs, .iterations = 1000, .tolerance = 0, .scale = scale});
       EXPECT_EQ(found.method, ReconstructMethod::primal_dual);
       EXPECT_LT(difference(found.image, free.image), 1e-2);
       EXPECT_NEAR(misfit(head, sampling, head.kspace, found.image), radius, 1e-2 * radius);
@@ -276,7 +283,7 @@ TEST(Reconstruct, ABallTakesWeightsOfAMaskSpokesSeriesAndBudgets) {
                       DType::complex64);
     const double radius = 0.1 * misfit(head, sampling, kspace, image);
     regs.back().lambda = radius;
-    ReconstructOptions how{.regularizers = regs, .iterations = 200, .scale = 1};
+    ReconstructOptions how{.regularizers = regs, .iterations = 200, .tolerance = 0, .scale = 1};
     const auto found = reconstruct(kspace, head.maps, sampling, how);
     EXPECT_LT(misfit(head, sampling, kspace, found.image), 1.02 * radius);
     EXPECT_GT(misfit(head, sampling, kspace, found.image), 0.5 * radius);

@@ -134,9 +134,9 @@ TEST(Subspace, OnAGridTheCoefficientsAreThoseOfADenseSolve) {
     }
   }
   const auto expected = least_squares(model_of(maps, basis, frequencies), y, 0.5);
-  const Reconstruction result =
-      reconstruct(kspace, maps, {.mask = mask, .basis = basis},
-                  {.regularizers = {parse_regularizer("l2:0.5")}, .iterations = 200});
+  const Reconstruction result = reconstruct(
+      kspace, maps, {.mask = mask, .basis = basis},
+      {.regularizers = {parse_regularizer("l2:0.5")}, .iterations = 200, .tolerance = 0});
   EXPECT_EQ(result.image.shape(), (Extents{2, kNy, kNx}));
   EXPECT_LT(error_of(result.image, expected), 1e-5);
 }
@@ -158,7 +158,7 @@ TEST(Subspace, AlongSpokesTheCoefficientsAreThoseOfADenseSolve) {
                                       kspace.to_vector<Sample>(), 2);
   const Reconstruction result =
       reconstruct(kspace, maps, {.trajectory = trajectory, .basis = basis},
-                  {.regularizers = {parse_regularizer("l2:2")}, .iterations = 200});
+                  {.regularizers = {parse_regularizer("l2:2")}, .iterations = 200, .tolerance = 0});
   EXPECT_EQ(result.image.shape(), (Extents{2, kN, kN}));
   EXPECT_LT(error_of(result.image, expected), 2e-3);
 }
@@ -202,7 +202,7 @@ TEST(Subspace, AnIdentityGivesTheFramesByEveryMethod) {
     KspaceSampling sampling = series;
     sampling.basis = identity;
     const auto found = [&](const KspaceSampling& how, const char* reg, ReconstructMethod method) {
-      ReconstructOptions options{.method = method, .iterations = 400};
+      ReconstructOptions options{.method = method, .iterations = 400, .tolerance = 0};
       if (reg[0] != 0) options.regularizers = {parse_regularizer(reg)};
       return reconstruct(kspace, maps, how, options);
     };
@@ -271,8 +271,9 @@ TEST(Subspace, ThreeDecaysAreFoundInAnUndersampledSeries) {
     sampling.basis = basis;
     const Tensor kspace = sense_model(maps, series)(frames).contiguous();
     const Tensor image =
-        reconstruct(kspace, maps, sampling,
-                    {.regularizers = {parse_regularizer("l2:1e-6")}, .iterations = 300})
+        reconstruct(
+            kspace, maps, sampling,
+            {.regularizers = {parse_regularizer("l2:1e-6")}, .iterations = 300, .tolerance = 0})
             .image;
     Tensor found = Tensor::zeros(frames.shape(), DType::complex64);
     for (index_t t = 0; t < kFrames; ++t) {

@@ -12,7 +12,8 @@
 namespace palimpsest::cli {
 
 /// Exit codes of the command.
-inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kTimeLimit = 3, kInterrupted = 130;
+inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kTimeLimit = 3, kNotConverged = 4,
+                     kInterrupted = 130;
 
 /// Ends a command with another exit code than kDone. Its results are written already.
 struct EndedEarly {

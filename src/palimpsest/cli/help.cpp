@@ -59,6 +59,7 @@ constexpr const char* kExitCodes = R"(Exit codes
   1    failed: disk, memory, a diverged iteration
   2    the command line or an input is wrong; nothing was written
   3    ended by --time-limit; the image so far is written
+  4    with --strict: the iteration has not converged; its image is written
   130  interrupted: no image is written, or with --partial-on-interrupt that so far
 )";
 

@@ -121,7 +121,7 @@ ScanReconstructionResult Session::solved(ScanReconstruction& reconstruction) con
   if (options_.quiet) return reconstruction.run();
   const ScanReconstructionPlan& plan = reconstruction.plan();
   Progress progress(options_.progress == "json", name_of(plan.method),
-                    plan.solves * options_.iterations, plan.peak_bytes);
+                    plan.solves * plan.iterations, plan.peak_bytes);
   return reconstruction.run([&](index_t iterations, double residual) {
     progress.update(iterations, residual, reconstruction.measured_bytes());
   });
@@ -195,6 +195,7 @@ void Session::recon(ScanReconstructionOptions& how) {
                      run_text(reconstruction, result, facts));
   if (is_interrupted) throw EndedEarly{kInterrupted};
   if (result.status == Status::time_limit) throw EndedEarly{kTimeLimit};
+  if (options_.strict && result.status != Status::converged) throw EndedEarly{kNotConverged};
 }
 
 }  // namespace
@@ -214,8 +215,7 @@ void add_recon(CommandLine& line) {
               "Output: the coil maps that were used, .npy, .cfl or .hdr")
       .option("--html", "FILE.html", options->html,
               "Output: page with image, facts, convergence and memory, for a browser")
-      .option("--tolerance", "X", options->tolerance,
-              "Residual at which the iteration stops; default: 1e-6 with l2 alone, else 0")
+      .flag("--strict", options->strict, "Exit code 4 where the iteration has not converged")
       .option("--time-limit", "TIME", options->time_limit,
               "Time after which the image so far is written, such as 90s or 10m; exit code 3")
       .option("--seed", "N", options->seed, "Seed of random shifts; default: 0")
@@ -235,8 +235,8 @@ void add_recon(CommandLine& line) {
       .needs("--every", {"--checkpoint"})
       .excludes("--resume", {"--start"})
       .excludes("--method",
-                {"--tolerance", "--time-limit", "--checkpoint", "--resume",
-                 "--partial-on-interrupt", "--progress"},
+                {"--strict", "--time-limit", "--checkpoint", "--resume", "--partial-on-interrupt",
+                 "--progress"},
                 "adjoint")
       .excludes("--quiet", {"--progress"})
       .action([options, &line] {

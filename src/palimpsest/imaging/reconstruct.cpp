@@ -17,6 +17,13 @@
 namespace palimpsest {
 namespace {
 
+// The most iterations unless a number is given. Outside of a ball the objective is infinite, and
+// random shifts move it in every iteration: such solves may do them all.
+constexpr int kIterations = 300, kIterationsUnsettled = 30;
+// Where solves end unless a number is given: at a relative residual of cg, at a relative change of
+// the objective over 10 iterations of the others.
+constexpr double kCgTolerance = 1e-6, kProgressTolerance = 1e-4;
+
 // k-space and where it was measured, fit for the model.
 struct Data {
   Tensor kspace;
@@ -138,7 +145,7 @@ ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Te
   ImageSolverOptions result;
   result.regularizers = options.regularizers;
   result.method = options.method;
-  result.iterations = options.iterations;
+  result.iterations = iterations_of(options.iterations, options.regularizers);
   result.tolerance = options.tolerance;
   Extents four{item.sets * item.n_coils, 1, 1, 1};
   for (std::size_t k = 0; k < item.shape.size(); ++k) {
@@ -240,9 +247,9 @@ void check_options(const KspaceSampling& sampling, const ReconstructOptions& opt
   if (sampling.basis && ball != nullptr) {
     throw wrong_term(*ball, "got a basis too, expected one of the two");
   }
-  if (options.iterations < 1) {
+  if (options.iterations && *options.iterations < 1) {
     throw ValueError(
-        fmt::format("[reconstruct] iterations: got {}, expected at least 1", options.iterations));
+        fmt::format("[reconstruct] iterations: got {}, expected at least 1", *options.iterations));
   }
   if (options.scale && !(*options.scale > 0 && std::isfinite(*options.scale))) {
     throw ValueError(
@@ -277,6 +284,15 @@ const char* name_of(ReconstructMethod method) {
   constexpr const char* kNames[] = {"automatic", "adjoint",     "cg",   "fista",
                                     "pogm",      "primal-dual", "admm", "pocs"};
   return kNames[static_cast<std::size_t>(method)];
+}
+
+int iterations_of(const std::optional<int>& wanted, const std::vector<Regularizer>& regularizers) {
+  const bool may_settle = ball_of(regularizers) == nullptr && !draws_shifts(regularizers);
+  return wanted.value_or(may_settle ? kIterations : kIterationsUnsettled);
+}
+
+double tolerance_of(const std::optional<double>& wanted, ReconstructMethod method) {
+  return wanted.value_or(method == ReconstructMethod::cg ? kCgTolerance : kProgressTolerance);
 }
 
 ReconstructMethod reconstruct_method(const Objective& f, ReconstructMethod wanted, bool has_ball) {

@@ -37,9 +37,12 @@ ReconstructMethod reconstruct_method(const Objective& objective, ReconstructMeth
 struct ReconstructOptions {
   std::vector<Regularizer> regularizers = {};
   ReconstructMethod method = ReconstructMethod::automatic;
-  int iterations = 30;
-  /// Ends earlier where the solver's residual is below it; 0: never.
-  double tolerance = 0;
+  /// The most; a solve that does them all has not converged. Unset: 300; 30 with a ball or random
+  /// shifts, where the objective may never settle.
+  std::optional<int> iterations = {};
+  /// Of methods other than cg the relative change of the objective over 10 iterations at which the
+  /// solve has converged, of cg the relative residual; 0: never. Unset: 1e-4, of cg 1e-6.
+  std::optional<double> tolerance = {};
   /// Unit of the weights of terms proportional to |x|; `std::nullopt`: Brightness::scale() of the
   /// data.
   std::optional<double> scale = {};
@@ -58,6 +61,12 @@ struct ReconstructOptions {
   std::optional<CancelToken> cancel = {};
   std::uint64_t seed = 0;
 };
+
+/// The most iterations: the wanted ones, or the default for these functions.
+int iterations_of(const std::optional<int>& wanted, const std::vector<Regularizer>& regularizers);
+
+/// The number at which a solve ends: the wanted one, or the default of the method.
+double tolerance_of(const std::optional<double>& wanted, ReconstructMethod method);
 
 struct Reconstruction {
   /// complex64, in the units of the data: ([T], [M], y, x) or ([T], [M], z, y, x); with a basis B

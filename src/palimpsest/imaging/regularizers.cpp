@@ -459,6 +459,14 @@ const Regularizer* ball_of(const std::vector<Regularizer>& regularizers) {
   return it == regularizers.end() ? nullptr : &*it;
 }
 
+bool draws_shifts(const std::vector<Regularizer>& regularizers) {
+  const auto is_function = [](const Regularizer& r) { return r.penalty != Penalty::l2; };
+  const auto first = std::find_if(regularizers.begin(), regularizers.end(), is_function);
+  if (first == regularizers.end() || first->shift != Shift::random) return false;
+  return (first->penalty == Penalty::l1_wavelet || first->penalty == Penalty::locally_low_rank) &&
+         std::none_of(first + 1, regularizers.end(), is_function);
+}
+
 bool are_quadratic(const std::vector<Regularizer>& regularizers) {
   return std::all_of(regularizers.begin(), regularizers.end(),
                      [](const Regularizer& r) { return r.penalty == Penalty::l2; });

@@ -98,4 +98,7 @@ const Regularizer* ball_of(const std::vector<Regularizer>& regularizers);
 /// True if all of them are quadratic, so that the image is linear in the data.
 bool are_quadratic(const std::vector<Regularizer>& regularizers);
 
+/// True if l1wav or llr stands alone, or beside l2, and draws shifts.
+bool draws_shifts(const std::vector<Regularizer>& regularizers);
+
 }  // namespace palimpsest

@@ -37,8 +37,9 @@ struct ScanReconstructionOptions {
   ScanOptions scan;
   std::vector<Regularizer> regularizers;
   ReconstructMethod method = ReconstructMethod::automatic;
-  int iterations = 30;
-  double tolerance = 0;
+  /// As in ReconstructOptions.
+  std::optional<int> iterations = {};
+  std::optional<double> tolerance = {};
   /// Unit of the weights of terms proportional to |x|; unset: that of the data. A slice has one for
   /// all its frames.
   std::optional<double> scale = {};
@@ -96,6 +97,8 @@ struct ScanReconstructionPlan {
   index_t solves = 1;
   /// Frames of each.
   index_t frames = 1;
+  /// The most iterations of each.
+  int iterations = 0;
   ReconstructMethod method = ReconstructMethod::automatic;
   /// The axis of a solve's image along which one side of k-space is missing, if that is made up.
   std::optional<PartialLines> partial = {};
@@ -107,8 +110,9 @@ struct ScanReconstructionResult {
   Tensor image;
   /// complex64 ([slice], [set], coil, ..), if they were to be kept.
   Tensor maps;
-  /// The status of the solve that converged least.
+  /// The status of the solve that converged least, and the test or limit that ended it.
   Status status = Status::converged;
+  std::string reason;
   std::vector<Record> history;
   /// The most of any solve.
   index_t iterations = 0;

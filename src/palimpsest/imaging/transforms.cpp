@@ -121,7 +121,9 @@ ImageOf regularized_along(const Tensor& trajectory, const Extents& image,
   coil.insert(0, 1);
   return [=, map = Tensor::full<Sample>(coil, Sample(1))](const Tensor& samples) {
     return reconstruct(samples.unsqueeze(0), map, {.trajectory = trajectory},
-                       {.regularizers = options.regularizers, .iterations = options.iterations})
+                       {.regularizers = options.regularizers,
+                        .iterations = options.iterations,
+                        .tolerance = 0})
         .image;
   };
 }

@@ -219,8 +219,9 @@ Options options_of(const char* who, nb::kwargs given) {
     options.callback =
         with_progress(reader.find("progress"), options.max_iterations, std::move(options.callback));
   } else if constexpr (requires { options.second.callback; }) {
-    options.second.callback = with_progress(reader.find("progress"), options.second.iterations,
-                                            std::move(options.second.callback));
+    const int most = iterations_of(options.second.iterations, options.second.regularizers);
+    options.second.callback =
+        with_progress(reader.find("progress"), most, std::move(options.second.callback));
   }
   reader.expect_none_left(who);
   return options;

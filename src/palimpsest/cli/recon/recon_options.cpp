@@ -15,7 +15,7 @@
 namespace palimpsest::cli {
 namespace {
 
-constexpr double kLambda = 0.015, kCgTolerance = 1e-6, kCheckpointSeconds = 600;
+constexpr double kLambda = 0.015, kCheckpointSeconds = 600;
 
 struct MethodName {
   const char* text;
@@ -115,17 +115,10 @@ ScanOptions scan_options(const ReconOptions& options) {
   return scan;
 }
 
-bool is_shifted(const Regularizer& r) {
-  return (r.penalty == Penalty::l1_wavelet || r.penalty == Penalty::locally_low_rank) &&
-         r.shift == Shift::random;
-}
-
 // Options that would do nothing are mistakes.
 void check_effects(const ReconOptions& options, const ScanReconstructionOptions& how) {
   const auto& regs = how.regularizers;
-  const auto functions = static_cast<std::size_t>(std::count_if(
-      regs.begin(), regs.end(), [](const Regularizer& r) { return r.penalty != Penalty::l2; }));
-  if (options.seed && (functions != 1 || std::none_of(regs.begin(), regs.end(), is_shifted))) {
+  if (options.seed && !draws_shifts(regs)) {
     throw UsageError(
         "[--seed] has no effect: only l1wav and llr, alone and with shift=random, draw numbers. "
         "Try without --seed");
@@ -139,7 +132,7 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
 }
 
 void check_numbers(const ReconOptions& options) {
-  expect_iterations(options.iterations);
+  expect_iterations(options.iterations.value_or(1));
   expect_at_least("--lambda", options.lambda.value_or(0), 0);
   expect_at_least("--tolerance", options.tolerance.value_or(0), 0);
   if (std::error_code none;
@@ -256,9 +249,8 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
     result.regularizers.push_back(parse_regularizer(text));
   }
   result.method = method_of(options.method);
-  result.iterations = static_cast<int>(options.iterations);
-  const bool is_quadratic = are_quadratic(result.regularizers);
-  result.tolerance = options.tolerance.value_or(is_quadratic ? kCgTolerance : 0);
+  if (options.iterations) result.iterations = static_cast<int>(*options.iterations);
+  result.tolerance = options.tolerance;
   set_scale(options, result);
   result.keep_scale = options.keep_scale;
   result.sets = options.sets;
@@ -300,7 +292,12 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "llr, nonneg, real, ball; may be given several times; default: l2:0.015")
       .choice("--method", methods, options.method,
               "Reconstruction method; automatic: the best for the regularizers")
-      .option("--iterations", "N", options.iterations, "Most iterations")
+      .option("--iterations", "N", options.iterations,
+              "Most iterations; a solve that does them all has not converged; default: 300, with "
+              "ball or random shifts 30")
+      .option("--tolerance", "X", options.tolerance,
+              "Relative change of the objective over 10 iterations at which the iteration stops, "
+              "with l2 alone the residual; 0: never; default: 1e-4, with l2 alone 1e-6")
       .option("--maps", "FILE", options.maps,
               "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
       .option("--sets", "N", options.sets, "Sets of coil maps that are estimated")
@@ -361,7 +358,8 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "Output: memory plan of one iteration, as .svg, .json or .txt");
   add_shared(command, options)
       .excludes("--lambda", {"--reg"})
-      .excludes("--method", {"--lambda", "--reg", "--start", "--iterations"}, "adjoint")
+      .excludes("--method", {"--lambda", "--reg", "--start", "--iterations", "--tolerance"},
+                "adjoint")
       .excludes("--sets", {"--maps"})
       .excludes("--share-maps", {"--maps"})
       .needs("--scratch", {"--memory"});

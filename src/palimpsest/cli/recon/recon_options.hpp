@@ -17,15 +17,16 @@ struct ReconOptions : CommonOptions {
   std::string method = "automatic";
   std::vector<std::string> regularizers;
   std::optional<double> lambda, tolerance;
-  index_t iterations = 30, bits = 8, columns = 0, sets = 1;
-  std::optional<index_t> seed, compress;
+  index_t bits = 8, columns = 0, sets = 1;
+  std::optional<index_t> iterations, seed, compress;
   std::optional<index_t> slice, contrast, set, repetition;
   /// Each a cardiac phase, or a file with the phase of the image.
   std::vector<std::string> phases;
   std::string partial = "none";
   std::string matrix, fov, as, frames, trajectory, weights, basis, start, scale, time_limit,
       checkpoint, every, resume;
-  bool prewhiten = false, share_maps = false, keep_scale = false, partial_on_interrupt = false;
+  bool prewhiten = false, share_maps = false, keep_scale = false, partial_on_interrupt = false,
+       strict = false;
   std::string progress = "bar";
   std::string scratch;
   /// As given: `C=2,T=2`.

@@ -193,7 +193,7 @@ JsonReport report_of_plan(const std::string& command, const ScanReconstruction& 
   if (r.uses_calibration()) report.set("calibration", "separate lines");
   report.set("sizes", sizes_of(r)).set("lambda", lambda_of(options));
   report.set("regularizers", regularizers);
-  report.set("tolerance", options.tolerance);
+  report.set("tolerance", tolerance_of(options.tolerance, r.plan().method));
   report.set("plan", plan_report(r));
   report.set("streamed_bytes", is_iterative(r) ? r.solve().streamed_bytes : 0);
   report.set("announced_peak_bytes", r.plan().peak_bytes);
@@ -206,6 +206,7 @@ void add_run(JsonReport& report, const ScanReconstruction& r,
   seconds.set("read", result.read_s).set("sensitivities", result.sensitivities_s);
   seconds.set("solve", result.solve_s).set("write", facts.write_s);
   report.set("status", std::string(is_iterative(r) ? name_of(result.status) : "done"));
+  if (is_iterative(r)) report.set("reason", result.reason);
   report.set("scale", result.scale).set("iterations", result.iterations);
   std::vector<double> residuals;
   for (const Record& record : result.history) residuals.push_back(record.residual);
@@ -251,8 +252,8 @@ std::vector<std::pair<std::string, std::string>> page_facts(
   rows.emplace_back("method", fmt::format("{}: {}", method_name(r), method_reason(r, options)));
   rows.emplace_back("scale", fmt::format("{:g}", result.scale));
   if (is_iterative(r)) {
-    rows.emplace_back("end", fmt::format("{} after {}", name_of(result.status),
-                                         counted(result.iterations, "iteration")));
+    rows.emplace_back("end", fmt::format("{} after {}: {}", name_of(result.status),
+                                         counted(result.iterations, "iteration"), result.reason));
     for (const auto& [name, count] : result.applications) {
       rows.emplace_back("applications of " + name, with_commas(count));
     }
@@ -412,9 +413,9 @@ std::string run_text(const ScanReconstruction& r, const ScanReconstructionResult
                      const RunFacts& facts) {
   std::string text;
   if (!result.history.empty()) {
-    text += fmt::format("{}: {}, residual {:.1e} ({})\n", method_name(r),
+    text += fmt::format("{}: {}, residual {:.1e} ({}: {})\n", method_name(r),
                         counted(result.iterations, "iteration"), result.history.back().residual,
-                        name_of(result.status));
+                        name_of(result.status), result.reason);
   }
   if (result.kept_energy < 1) {
     text += fmt::format("energy kept in {}: {:.2f} %\n",

@@ -85,9 +85,10 @@ index_t regularized_bytes(const Run& run, const NufftCommand& options, const Ten
   coil.insert(0, 1);
   const Tensor map = Tensor::full<std::complex<float>>(coil, 1);
   const Tensor one = x.reshape({-1, x.shape(-2), x.shape(-1)}).narrow(0, 0, 1);
-  const SolvePlan plan = plan_reconstruct(
-      one, map, {.trajectory = trajectory},
-      {.regularizers = options.regularizers, .iterations = static_cast<int>(options.iterations)});
+  const SolvePlan plan = plan_reconstruct(one, map, {.trajectory = trajectory},
+                                          {.regularizers = options.regularizers,
+                                           .iterations = static_cast<int>(options.iterations),
+                                           .tolerance = 0});
   const index_t adjoint = A.H().plan({DType::complex64, one.shape(), {}}).peak_bytes;
   // The model that finds the scale holds the operator's data, locations and an order of the samples
   // while the solver is made and runs; images pass from the adjoint to the solver.

@@ -5,6 +5,7 @@
 #include "palimpsest/distributed/distribute.hpp"
 #include "palimpsest/distributed/distributed_leaves.hpp"
 #include "palimpsest/imaging/prelude.hpp"
+#include "palimpsest/imaging/recon/data_norm.hpp"
 #include "palimpsest/imaging/recon/preconditioner.hpp"
 #include "palimpsest/imaging/recon/subspace.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
@@ -238,6 +239,14 @@ class Model {
   double norm2 = 1;  // a bound of the largest eigenvalue of the normal operator
 
   const ImageItem& item() const { return item_; }
+  // |y|^2 of all coils, with the weights of a trajectory. Points of a grid that were not measured
+  // are 0 in y.
+  double norm2_of_data(const Tensor& y) const {
+    const bool is_weighted = has_trajectory() && has_weights;
+    const Tensor w = is_weighted ? weights.get_value({.borrow = true}) : Tensor();
+    return data_norm2(y, w, item_.n_coils, item_.team);
+  }
+
   bool has_trajectory() const { return item_.has_trajectory(); }
   bool has_basis() const { return item_.basis.has_value(); }
   // The bytes of the values that are set for each item.
@@ -398,8 +407,10 @@ BudgetOptions budget_options(const ImageItem& item) {
 }
 
 SolveOptions solve_options(const ImageSolverOptions& options, const Model& model, index_t budget) {
-  SolveOptions result;
-  result.tolerance = options.tolerance;
+  SolveOptions result{.tolerance = 0};
+  const double tolerance = tolerance_of(options.tolerance, model.method);
+  const bool is_cg = model.method == ReconstructMethod::cg;
+  (is_cg ? result.tolerance : result.progress_tolerance) = tolerance;
   result.max_iterations = options.iterations;
   if (options.has_start) result.x0 = stand_in(DType::complex64, model.unknown.shape, false);
   result.callback = options.callback;
@@ -711,6 +722,9 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
     if (model.ball) b = kspace;
     const int exponent = impl_->take_exponent(b);
     impl_->set_lambdas(exponent);
+    if (!is_linear(model.method) && !model.ball) {
+      impl_->solve->set_data_norm2(std::ldexp(model.norm2_of_data(kspace), 2 * exponent));
+    }
     if (!model.ball) b = unknown_of(model, std::move(b));
     result = impl_->solve->run(b);
     if (!multiply_by_power_of_two(result.x, -exponent)) result.status = Status::diverged;
@@ -732,6 +746,7 @@ SolveResult ImageSolver::run(const Tensor& kspace, const Tensor& maps, MemoryLed
   } else {
     result.x = b;
     result.status = Status::converged;
+    result.reason = "no iteration";
   }
   model.maps.set_value(model.no_maps, {.borrow = true});
   return result;

@@ -65,8 +65,8 @@ struct ImageItem {
 struct ImageSolverOptions {
   std::vector<Regularizer> regularizers = {};
   ReconstructMethod method = ReconstructMethod::automatic;
-  int iterations = 30;
-  double tolerance = 0;
+  int iterations = 300;
+  std::optional<double> tolerance = {};
   /// At least the largest sum of |map|^2 over coils and sets of a point.
   double maps_norm2 = 1;
   /// At least the largest eigenvalue of A^H A; unset: found from maps_norm2.

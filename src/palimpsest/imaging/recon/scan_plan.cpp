@@ -265,7 +265,7 @@ ImageSolverOptions ScanReconstruction::Impl::solver_options() const {
   ImageSolverOptions result;
   result.regularizers = options.regularizers;
   result.method = options.method;
-  result.iterations = options.iterations;
+  result.iterations = iterations_of(options.iterations, options.regularizers);
   result.tolerance = options.tolerance;
   result.maps_norm2 = maps_norm2;
   result.has_start = start.has_value();
@@ -488,6 +488,7 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) {
   }
   if (limit == kNoLimit) draft.solver->lower_adjoint_peak(of_adjoint - of_solve);
   draft.plan.method = draft.solver->method();
+  draft.plan.iterations = solver_options().iterations;
   if (draft.solver->uses_adjoint()) {
     draft.add("adjoint", of_adjoint + draft.solver->adjoint_bytes());
   }

@@ -369,11 +369,11 @@ void ScanReconstruction::Impl::check_image(const ScanReconstructionResult& resul
                        "the image is 0 everywhere after {} of them. Try more, or smaller weights",
                        result.iterations);
   }
-  if (result.iterations == 0 && options.tolerance >= 1) {
+  if (result.iterations == 0 && options.tolerance.value_or(0) >= 1) {
     throw wrong_option("tolerance",
                        "got {}, above the residual of an image "
                        "of 0: nothing was done. Try a number below 1",
-                       options.tolerance);
+                       *options.tolerance);
   }
   if (!are_quadratic(options.regularizers)) {
     throw wrong_option(
@@ -440,11 +440,12 @@ void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, inde
   const bool is_kept = is_worse(found.status, found.history, result.status, result.history);
   if (solves_done > own_solves().start && !is_kept) return;
   result.status = found.status;
+  result.reason = std::move(found.reason);
   result.history = std::move(found.history);
 }
 
 bool ScanReconstruction::Impl::is_over(const SolveInfo& info) {
-  if (progress) progress(solves_done * options.iterations + info.iteration(), info.residual());
+  if (progress) progress(solves_done * plan.iterations + info.iteration(), info.residual());
   is_timed_out = options.time_limit_s && is_any_timed_out();
   return !is_timed_out;
 }
@@ -506,7 +507,10 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
   for (index_t item = 0; item < n; ++item, ++solves_done) {
     // Ranks that share the coils of a solve look at their tokens together, during the solve.
     if (!has_part_of_coils()) is_cancelled |= options.cancel && options.cancel->is_cancelled();
-    if (is_cancelled) result.status = Status::cancelled;
+    if (is_cancelled) {
+      result.status = Status::cancelled;
+      result.reason = "it was cancelled";
+    }
     if (is_cancelled || is_timed_out) return;
     if (n > 1 && largest[static_cast<std::size_t>(item)] <= kEmptyPlane * most) {
       continue;
@@ -530,7 +534,10 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     SolveResult found = solved(part_of_coils(y, is_tied ? 1 : 0),
                                part_of_coils(of_item, options.sets > 1 ? 1 : 0), scale_of);
     solver->drop_phase();
-    if (is_timed_out && found.status == Status::stopped) found.status = Status::time_limit;
+    if (is_timed_out && found.status == Status::stopped) {
+      found.status = Status::time_limit;
+      found.reason = "the time limit has passed";
+    }
     is_cancelled = found.status == Status::cancelled;
     take_item(found, slice, group, item, result);
     result.solve_s += watch.lap();

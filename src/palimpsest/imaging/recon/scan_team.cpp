@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <sstream>
 
@@ -28,11 +29,13 @@ struct RankOutcome {
   index_t iterations;
   double scale, read_s, sensitivities_s, solve_s;
   std::size_t n_records;
+  std::array<char, 120> reason;
 };
 
 std::string text_of(const ScanReconstructionResult& r) {
-  const RankOutcome outcome{r.status,          r.iterations, r.scale,         r.read_s,
-                            r.sensitivities_s, r.solve_s,    r.history.size()};
+  RankOutcome outcome{r.status,          r.iterations, r.scale,          r.read_s,
+                      r.sensitivities_s, r.solve_s,    r.history.size(), {}};
+  r.reason.copy(outcome.reason.data(), outcome.reason.size() - 1);
   const std::size_t records = r.history.size() * sizeof(Record);
   std::string text(sizeof outcome + records, '\0');
   std::memcpy(text.data(), &outcome, sizeof outcome);
@@ -59,6 +62,7 @@ void merge(ScanReconstructionResult& result, const std::string& text, bool has_o
   result.solve_s = std::max(result.solve_s, other.solve_s);
   if (!is_worse(other.status, history, result.status, result.history)) return;
   result.status = other.status;
+  result.reason = other.reason.data();
   result.history = std::move(history);
 }
 
@@ -135,7 +139,7 @@ void ScanReconstruction::Impl::check_agreement() const {
   std::string mine =
       fmt::format("{} of {} coils, {} images of {} items, method {}, iterations {}",
                   to_string(scan.layout().result_shape()), scan.layout().n_coils(), images(),
-                  scan.layout().n_items(), name_of(plan.method), options.iterations);
+                  scan.layout().n_items(), name_of(plan.method), plan.iterations);
   for (const TeamAxis& axis : team.axes()) mine += fmt::format(", {} {}", axis.name, axis.size);
   for (const Regularizer& r : options.regularizers) {
     mine += fmt::format(", {} {}", static_cast<int>(r.penalty), r.lambda);
