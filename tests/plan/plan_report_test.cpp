@@ -235,7 +235,7 @@ TEST(PlanReport, TextSaysWhatFollowsFromStepsAndBuffers) {
     line(plan.repeated_bytes > 0,
          fmt::format("computed twice to meet the budget: {} bytes", plan.repeated_bytes));
     line(plan.external_bytes > 0,
-         fmt::format("held beside it by libraries and, as scratch of up to 1572864 bytes, by each "
+         fmt::format("held beside it by libraries and, as scratch of up to 2097152 bytes, by each "
                      "thread: {} bytes",
                      plan.external_bytes));
     const int peak = fullest_step(plan);

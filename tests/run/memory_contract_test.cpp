@@ -37,7 +37,7 @@ TEST_F(MemoryContract, PlansAnnounceTheScratchThatThreadsKeep) {
   for (const index_t threads : {1, 3}) {
     const ConfigScope scope({.threads = threads});
     const Function f = function({x}, ops::exp(x) * 2.0);
-    EXPECT_EQ(f.plan(std::vector<Tensor>{vector_of({1, 2})}).external_bytes, threads * 1572864);
+    EXPECT_EQ(f.plan(std::vector<Tensor>{vector_of({1, 2})}).external_bytes, threads * 2097152);
     const Function none = function({x}, x);
     EXPECT_EQ(none.plan(std::vector<Tensor>{vector_of({1, 2})}).external_bytes, 0);
   }

@@ -167,6 +167,8 @@ std::optional<Expect> change(O& o, const std::string& option, int k, const Case&
   PALIMPSEST_TRY(dense_side, index_t{0}, same)
   PALIMPSEST_TRY(dtype, c.dtype, same)
   PALIMPSEST_TRY(norm, PolynomialNorm::l2, same)
+  PALIMPSEST_TRY(lower, 0.4, same)
+  PALIMPSEST_TRY(upper, c.largest + 1, same)
   PALIMPSEST_TRY(checkpoint, each_iteration(), same)
 #undef PALIMPSEST_TRY
   if constexpr (requires { o.resume; }) {  // of the run that was just checked

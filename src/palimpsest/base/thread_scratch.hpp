@@ -9,10 +9,10 @@
 namespace palimpsest {
 
 /// Bytes of such memory that a thread keeps at most, from the first kernel that runs on it until it
-/// ends. The deepest of them, of a pass that reads another one, takes three chunks. Plans announce
+/// ends. The deepest of them, of a pass that reads another one, takes four chunks. Plans announce
 /// it for each thread.
 inline constexpr std::size_t kScratchChunkBytes = std::size_t{512} << 10;
-inline constexpr std::size_t kThreadScratchBytes = 3 * kScratchChunkBytes;
+inline constexpr std::size_t kThreadScratchBytes = 4 * kScratchChunkBytes;
 
 namespace detail {
 /// Up to where the scratch memory of a thread is taken.

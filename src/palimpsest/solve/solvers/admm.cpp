@@ -32,6 +32,7 @@ void declare_admm(const Problem& p, StateList& state) {
   if (adapts(p)) state.add("size of rhs", p.numbers());
   state.add("rho", p.numbers(), p.real("rho", 0.0));
   state.add("outer", p.numbers(), 1.0);
+  state.add("reach", p.numbers());  // |K|^2 |x|^2 of the last iteration
   declare_adaption(p, state, kFirstAdaption);
   declare_basis(p, state);
 }
@@ -45,6 +46,7 @@ void set_up_admm(const Problem& p, Scope& s) {
 
 struct TermResult {
   Variable z, u, off;           // off: K x - d
+  Variable primal;              // the relative residual
   Variable miss, size, u_size;  // |K x - d - z'|^2; the largest of |K x|^2, |z'|^2, |d|^2; |u'|^2
 };
 // z' and u', guarded, and the norms that the residual needs are made in one pass.
@@ -59,13 +61,15 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   const Variable next_z = s.prox(g, relaxed + u, ops::reciprocal(s["rho"]));
   const Variable next_u = u + relaxed - next_z;
   const ops::Pass made = one_pass(range, {s.guarded(range, next_z, z), s.guarded(range, next_u, u)},
-                                  {off - next_z, image, next_z, next_u}, {z, u, image});
+                                  {off - next_z, image, next_z}, {z, u, image});
   Variable size = ops::maximum(made.norms[1], made.norms[2]);
   if (shift.defined())
     size = ops::maximum(size, range.norm2(ops::broadcast_to(shift, image.type().shape)));
   if (may_leave_range(p.op(K))) s.guard(made.norms[1]);
   if (may_leave_range(p.prox(g))) s.guard(made.norms[0]);
-  return {made.arrays[0], made.arrays[1], off, made.norms[0], size, made.norms[3]};
+  const Variable least = ops::maximum(size, s["reach"] * (kVanishing * kVanishing));
+  return {made.arrays[0], made.arrays[1], off, ops::sqrt(krylov::ratio(made.norms[0], least)),
+          made.norms[0], size, range.norm2(made.arrays[1])};
 }
 
 // The residuals, relative; and those that adapting compares, of which the sizes do not vanish at
@@ -83,11 +87,10 @@ Residuals residuals_of(const Problem& p, Scope& s, const std::vector<TermResult>
     size = sum_of(size, term.size);
   }
   const Variable reach = krylov::ratio(ku, u_size) * xx;
+  s.set("reach", reach);
   Residuals made;
   for (const TermResult& term : terms) {
-    const Variable least = ops::maximum(term.size, reach * (kVanishing * kVanishing));
-    const Variable own = ops::sqrt(krylov::ratio(term.miss, least));
-    made.primal = made.primal.defined() ? ops::maximum(made.primal, own) : own;
+    made.primal = made.primal.defined() ? ops::maximum(made.primal, term.primal) : term.primal;
   }
   made.dual = ops::sqrt(krylov::ratio(moved, ku));
   if (!adapts(p)) return made;
