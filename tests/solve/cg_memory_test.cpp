@@ -108,8 +108,9 @@ TEST(CgMemory, ARefreshUsesTheWorkspaceOfAStep) {
   const SolvePlan refreshing = plan_conjugate_gradients(A, b, {.refresh = 5});
   const index_t image = 24 * 24 * 8;
   EXPECT_GT(plain.step_bytes, image);
-  // A x, which is subtracted from b while the direction waits.
-  EXPECT_LE(refreshing.step_bytes, plain.step_bytes + image + 256);
+  // A x, which is subtracted from b while the direction waits, and the recurred residual, which is
+  // compared with the true one.
+  EXPECT_LE(refreshing.step_bytes, plain.step_bytes + 2 * image + 256);
 }
 
 TEST(CgMemory, TheStateIsUpdatedInPlace) {
