@@ -111,7 +111,7 @@ std::shared_ptr<PlannedSolve> compiled_solve(const SolverType& type, Problem pro
 // except that admm keeps fewer vectors when operators in tiles have no common basis.
 TileCost cost_of(const SolverType& type, const Problem& problem, const TileAxes& axes, bool looks,
                  index_t& state_bytes) {
-  return [&](const DimMap& sizes) -> std::optional<BudgetCost> {
+  return [&, looks](const DimMap& sizes) -> std::optional<BudgetCost> {
     auto tiled = cut_problem(problem, axes, sizes);
     if (!tiled) return std::nullopt;
     const auto made = compiled_solve(type, std::move(*tiled), operators_of(problem), looks);
