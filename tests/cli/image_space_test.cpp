@@ -160,7 +160,7 @@ TEST_F(ImageSpace, VolumesToo) {
     write_npy(dir / "maps.npy",
               Tensor::random_normal({kCoils, kNz, kNy, nx}, DType::complex64, {4, 2}));
     const std::vector<std::string> reg = {"--reg", nx == 20 ? "tv(Nz,Ny):0.01" : "tv:0.01"};
-    for (const char* memory : {"1G", "1M"}) {
+    for (const char* memory : {"1G", "1200k"}) {
       std::vector<std::string> more = {
           "--maps", dir / "maps.npy", "--iterations", "4",    "--memory",
           memory,   "--scratch",      dir.path(),     reg[0], reg[1]};
