@@ -103,7 +103,7 @@ constexpr const char* kBart = R"(From BART
   nrmse, view, show -m                   compare, show, info
 )";
 
-// What is printed below the list of commands.
+// Text below the list of commands.
 constexpr const char* kOverviewEnd = R"(
 A command explains its options: palimpsest COMMAND --help
 Topics: palimpsest help overview | reg | formats | dimensions | exit-codes | bart | man

@@ -20,7 +20,7 @@ namespace {
 // The most iterations unless a number is given. Outside of a ball the objective is infinite, and
 // random shifts move it in every iteration: such solves may do them all.
 constexpr int kIterations = 300, kIterationsUnsettled = 30;
-// Where solves end unless a number is given: at a relative residual of cg, at a relative change of
+// Default tolerances of solves: a relative residual of cg, a relative change of
 // the objective over 10 iterations of the others.
 constexpr double kCgTolerance = 1e-6, kProgressTolerance = 1e-4;
 

@@ -37,7 +37,7 @@ struct ScanReconstructionOptions {
   ScanOptions scan;
   std::vector<Regularizer> regularizers;
   ReconstructMethod method = ReconstructMethod::automatic;
-  /// As in ReconstructOptions.
+  /// Has the meaning that it has in ReconstructOptions.
   std::optional<int> iterations = {};
   std::optional<double> tolerance = {};
   /// Unit of the weights of terms proportional to |x|; unset: that of the data. A slice has one for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where coil maps are estimated from.
+// Source of the estimates of coil maps.
 
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"

@@ -65,7 +65,7 @@ struct ScanReconstruction::Impl {
     ImageSolver::Budgets fixed = {0, 0};
   };
 
-  /// Where the maps of a slice are estimated from.
+  /// Source of the estimated maps of a slice.
   struct MapSource {
     index_t slice = 0;
     bool is_calibration = false;
