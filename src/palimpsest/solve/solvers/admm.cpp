@@ -68,8 +68,13 @@ TermResult term_step(const Problem& p, Scope& s, index_t i, const Variable& x) {
   if (may_leave_range(p.op(K))) s.guard(made.norms[1]);
   if (may_leave_range(p.prox(g))) s.guard(made.norms[0]);
   const Variable least = ops::maximum(size, s["reach"] * (kVanishing * kVanishing));
-  return {made.arrays[0], made.arrays[1], off, ops::sqrt(krylov::ratio(made.norms[0], least)),
-          made.norms[0], size, range.norm2(made.arrays[1])};
+  return {made.arrays[0],
+          made.arrays[1],
+          off,
+          ops::sqrt(krylov::ratio(made.norms[0], least)),
+          made.norms[0],
+          size,
+          range.norm2(made.arrays[1])};
 }
 
 // The residuals, relative; and those that adapting compares, of which the sizes do not vanish at
