@@ -182,7 +182,7 @@ TEST_F(Phase, IsThatOfTheWantedPart) {
   header.n_coils = kCoils;
   header.recon.matrix = {kColumns / 2, kRows - 6, 1};
   header.encoded.field_of_view_mm = {480, 240, 5};
-  header.recon.field_of_view_mm = {240, 240, 5};
+  header.recon.field_of_view_mm = {240, 240.0 * (kRows - 6) / kRows, 5};
   const Tensor full = Tensor::ones({1, kRows}, DType::bool_);
   write_ismrmrd(dir / "scan.h5", cartesian_scan(kspace.unsqueeze(1).contiguous(), full, header));
   const Tensor part = angles({kRows - 6, kColumns / 2});

@@ -28,26 +28,42 @@ double sum_of_ranks(double own, const Team& team) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
+// Sum of factors |y|^2 over one plane of any strides.
+double squares_of_plane(const Tensor& y, const float* factors) {
+  const auto* const first = y.data<std::complex<float>>();
+  const Strides& step = y.strides();
+  double sum = 0;
+  for (index_t i = 0; i < y.shape(0); ++i) {
+    for (index_t j = 0; j < y.shape(1); ++j) {
+      const double square = std::norm(std::complex<double>(first[i * step[0] + j * step[1]]));
+      sum += factors != nullptr ? *factors++ * square : square;
+    }
+  }
+  return sum;
+}
+
+// Adds the planes of y one after the other; `plane` is the number of the next.
+void add_planes(const Tensor& y, const Tensor& weights, index_t n_coils, index_t& plane,
+                double& sum) {
+  if (y.shape().size() > 2) {
+    for (index_t i = 0; i < y.shape(0); ++i) {
+      add_planes(y.select(0, i), weights, n_coils, plane, sum);
+    }
+    return;
+  }
+  const index_t image = plane++ / n_coils;
+  sum +=
+      squares_of_plane(y, weights.defined() ? weights.data<float>() + image * y.numel() : nullptr);
+  release_pages(y);
+}
+
 }  // namespace
 
+// Copies nothing: y is as large as all samples.
 double data_norm2(const Tensor& y, const Tensor& w, index_t n_coils, const Team& team) {
-  const Tensor dense = y.contiguous(), weights = w.defined() ? w.contiguous() : w;
-  const index_t points = y.shape(-1) * y.shape(-2), planes = points > 0 ? y.numel() / points : 0;
-  const Tensor parts = dense.view({planes, points});
   double sum = 0;
-  for (index_t plane = 0; plane < planes; ++plane) {
-    const Tensor part = parts.select(0, plane);
-    const auto* const v = part.data<std::complex<float>>();
-    const float* const factors =
-        w.defined() ? weights.data<float>() + plane / n_coils * points : nullptr;
-    double of_plane = 0;
-    for (index_t i = 0; i < points; ++i) {
-      const double square = std::norm(std::complex<double>(v[i]));
-      of_plane += factors != nullptr ? factors[i] * square : square;
-    }
-    sum += of_plane;
-    release_pages(part);
-  }
+  index_t plane = 0;
+  add_planes(y, w.defined() ? w.contiguous() : w, n_coils, plane, sum);
   return team.size() == 1 || team.size("coil") == 1 ? sum : sum_of_ranks(sum, team);
 }
 
