@@ -26,55 +26,6 @@ DType numbers_of(int machine) {
   return kDTypes[static_cast<std::size_t>(machine - kReal32)];
 }
 
-bool is_real_op(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::add:
-    case ScalarOp::sub:
-    case ScalarOp::mul:
-    case ScalarOp::div:
-    case ScalarOp::neg:
-    case ScalarOp::abs:
-    case ScalarOp::sign:
-    case ScalarOp::reciprocal:
-    case ScalarOp::square:
-    case ScalarOp::abs2:
-    case ScalarOp::sqrt:
-    case ScalarOp::fma:
-    case ScalarOp::minimum:
-    case ScalarOp::maximum:
-    case ScalarOp::clip:
-    case ScalarOp::round:
-    case ScalarOp::where:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_complex_op(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::add:
-    case ScalarOp::sub:
-    case ScalarOp::mul:
-    case ScalarOp::div:
-    case ScalarOp::neg:
-    case ScalarOp::conj:
-    case ScalarOp::reciprocal:
-    case ScalarOp::square:
-    case ScalarOp::fma:
-    case ScalarOp::abs2:
-    case ScalarOp::sign:
-    case ScalarOp::real:
-    case ScalarOp::imag:
-    case ScalarOp::make_complex:
-    case ScalarOp::identity:
-    case ScalarOp::where:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Properties of a dtype that machines depend on.
 enum Trait : unsigned { kSingle = 1, kDouble = 2, kOfReals = 4, kOfComplex = 8 };
 unsigned traits(DType dtype) {
@@ -91,6 +42,46 @@ unsigned traits(DType dtype) {
       return 0;
   }
 }
+
+// The verb of an op, and the machines that compute it: those of real numbers, of complex ones, or
+// both. Ops without a verb take several, which write() chooses. Comparisons of real numbers are
+// computed where a choice follows.
+struct OpVerbs {
+  unsigned machines = 0;
+  std::optional<Verb> verb = {};
+  std::optional<Verb> reversed = {};  // with the second operand in the accumulator
+};
+constexpr auto kVerbsOfOps = [] {
+  constexpr unsigned kBoth = kOfReals | kOfComplex;
+  std::array<OpVerbs, std::size_t{kScalarOpCount}> table{};
+  const auto row = [&](ScalarOp op) -> OpVerbs& { return table[static_cast<std::size_t>(op)]; };
+  row(ScalarOp::add) = {kBoth, Verb::add, Verb::add};
+  row(ScalarOp::sub) = {kBoth, Verb::subtract, Verb::subtract_from};
+  row(ScalarOp::div) = {kBoth, Verb::divide, Verb::divide_into};
+  row(ScalarOp::minimum) = {kOfReals, Verb::minimum, Verb::minimum_after};
+  row(ScalarOp::maximum) = {kOfReals, Verb::maximum, Verb::maximum_after};
+  row(ScalarOp::lt) = {0, Verb::less};
+  row(ScalarOp::le) = {0, Verb::less_equal};
+  row(ScalarOp::eq) = {0, Verb::equal};
+  row(ScalarOp::neg) = {kBoth, Verb::negate};
+  row(ScalarOp::abs) = {kOfReals, Verb::absolute};
+  row(ScalarOp::reciprocal) = {kBoth, Verb::reciprocal};
+  row(ScalarOp::sign) = {kBoth, Verb::sign};
+  row(ScalarOp::square) = {kBoth, Verb::square};
+  row(ScalarOp::sqrt) = {kOfReals, Verb::root};
+  row(ScalarOp::round) = {kOfReals, Verb::round};
+  row(ScalarOp::conj) = {kOfComplex, Verb::conj};
+  row(ScalarOp::imag) = {kOfComplex, Verb::imaginary};
+  for (const ScalarOp op : {ScalarOp::mul, ScalarOp::fma, ScalarOp::abs2, ScalarOp::where}) {
+    row(op) = {kBoth};
+  }
+  row(ScalarOp::clip) = {kOfReals};
+  for (const ScalarOp op : {ScalarOp::make_complex, ScalarOp::real, ScalarOp::identity}) {
+    row(op) = {kOfComplex};
+  }
+  return table;
+}();
+const OpVerbs& verbs_of(ScalarOp op) { return kVerbsOfOps[static_cast<std::size_t>(op)]; }
 
 bool is_comparison(ScalarOp op) {
   switch (op) {
@@ -178,10 +169,10 @@ int TilePlan::machine_for(ScalarOp op, DType result, std::span<const std::int16_
   const unsigned precision = all & made & (kSingle | kDouble);
   if (precision == 0) return kNone;
   if ((all & made & kOfReals) != 0) {
-    if (!is_real_op(op)) return kNone;
+    if ((verbs_of(op).machines & kOfReals) == 0) return kNone;
     return precision == kSingle ? kReal32 : kReal64;
   }
-  if (!is_complex_op(op)) return kNone;
+  if ((verbs_of(op).machines & kOfComplex) == 0) return kNone;
   const bool mixes = op == ScalarOp::make_complex || op == ScalarOp::identity;
   if ((all & kOfComplex) == 0 && !mixes) return kNone;
   return precision == kSingle ? kComplex64 : kComplex128;
@@ -507,79 +498,20 @@ void TilePlan::write_sum_of_product(const Instruction& step, int held) {
   }
 }
 
-namespace {
-
-// The verb for an op of one operand.
-std::optional<Verb> unary_verb(ScalarOp op, bool complex) {
-  switch (op) {
-    case ScalarOp::neg:
-      return Verb::negate;
-    case ScalarOp::abs:
-      return Verb::absolute;
-    case ScalarOp::reciprocal:
-      return Verb::reciprocal;
-    case ScalarOp::sign:
-      return Verb::sign;
-    case ScalarOp::square:
-      return Verb::square;
-    case ScalarOp::abs2:
-      return complex ? Verb::magnitude2 : Verb::square;
-    case ScalarOp::sqrt:
-      return Verb::root;
-    case ScalarOp::round:
-      return Verb::round;
-    case ScalarOp::conj:
-      return Verb::conj;
-    case ScalarOp::imag:
-      return Verb::imaginary;
-    default:
-      return {};
-  }
-}
-
-// The verbs for an op of two operands, whose first or second operand is in the accumulator.
-std::optional<std::pair<Verb, Verb>> binary_verbs(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::add:
-      return {{Verb::add, Verb::add}};
-    case ScalarOp::sub:
-      return {{Verb::subtract, Verb::subtract_from}};
-    case ScalarOp::div:
-      return {{Verb::divide, Verb::divide_into}};
-    case ScalarOp::minimum:
-      return {{Verb::minimum, Verb::minimum_after}};
-    case ScalarOp::maximum:
-      return {{Verb::maximum, Verb::maximum_after}};
-    default:
-      return {};
-  }
-}
-
-std::optional<Verb> comparison_verb(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::lt:
-      return Verb::less;
-    case ScalarOp::le:
-      return Verb::less_equal;
-    case ScalarOp::eq:
-      return Verb::equal;
-    default:
-      return {};
-  }
-}
-
-}  // namespace
-
 // Writes the verbs of an instruction. `held`: the register in the accumulator; -1: none of use.
 void TilePlan::write(const Instruction& step, int& held) {
   const auto& sources = step.sources;
   const int r = step.destination;
   const bool complex = step.machine == kComplex64 || step.machine == kComplex128;
-  if (const auto verb = unary_verb(step.op, complex)) {
+  const OpVerbs& verbs = verbs_of(step.op);
+  if (verbs.reversed) {
+    write_in_order(step, held, *verbs.verb, *verbs.reversed);
+  } else if (verbs.verb) {
     bring(sources[0], held);
-    put(*verb);
-  } else if (const auto verbs = binary_verbs(step.op)) {
-    write_in_order(step, held, verbs->first, verbs->second);
+    put(*verbs.verb, sources[1]);
+  } else if (step.op == ScalarOp::abs2) {
+    bring(sources[0], held);
+    put(complex ? Verb::magnitude2 : Verb::square);
   } else if (step.op == ScalarOp::mul) {
     write_product(step, held);
   } else if (step.op == ScalarOp::fma) {
@@ -588,9 +520,6 @@ void TilePlan::write(const Instruction& step, int& held) {
     bring(sources[0], held);
     put(Verb::maximum, sources[1]);
     put(Verb::minimum, sources[2]);
-  } else if (const auto comparison = comparison_verb(step.op)) {
-    bring(sources[0], held);
-    put(*comparison, sources[1]);
   } else if (step.op == ScalarOp::where && sources[0] == held) {
     put(Verb::select, sources[1], sources[2]);
   } else if (step.op == ScalarOp::where) {
