@@ -16,8 +16,6 @@
 namespace palimpsest {
 namespace {
 
-std::string numbered_name(const char* base, std::size_t i) { return base + std::to_string(i); }
-
 void check_objective(const Objective& f) {
   for (const Quadratic& q : f.quadratics) {
     if (q.lambda >= 0 && std::isfinite(q.lambda)) continue;
@@ -89,6 +87,19 @@ index_t RightHandSide::targets_bytes() const {
   return most > 0 ? bytes() + most : 0;
 }
 
+Problem& add_terms(Problem& p, const Objective& f) {
+  for (std::size_t i = 0; i < f.terms.size(); ++i) {
+    const auto& [g, K, d] = f.terms[i];
+    const std::string number = std::to_string(i);
+    p.set("K" + number, K ? bound_operator(*K, f.A.ishape()) : Identity(f.A.ishape()));
+    p.set("g" + number, g);
+    if (d) p.set("d" + number, *d);
+  }
+  p.set("terms", static_cast<index_t>(f.terms.size()));
+  if (f.h) p.set("h", *f.h);
+  return p;
+}
+
 Problem objective_problem(const Objective& f, const TensorType& b) {
   check_objective(f);
   Problem p(b);
@@ -101,16 +112,20 @@ Problem objective_problem(const Objective& f, const TensorType& b) {
     p.set("L" + i, q.L ? *q.L : Identity(f.A.ishape()));
     p.set("lambda" + i, q.lambda).set("c" + i, *q.c);
   }
-  for (std::size_t i = 0; i < f.terms.size(); ++i) {
-    const Term& term = f.terms[i];
-    p.set(numbered_name("K", i),
-          term.K ? bound_operator(*term.K, f.A.ishape()) : Identity(f.A.ishape()));
-    p.set(numbered_name("g", i), term.g);
-    if (term.d) p.set(numbered_name("d", i), *term.d);
-  }
-  p.set("terms", static_cast<index_t>(f.terms.size()));
-  if (f.h) p.set("h", *f.h);
-  return p;
+  return add_terms(p, f);
+}
+
+Objective simplified(Objective f) {
+  if (f.h || f.terms.size() != 1 || f.terms[0].K || f.terms[0].d) return f;
+  f.h = f.terms[0].g;
+  f.terms.clear();
+  return f;
+}
+
+Objective h_as_term(Objective f) {
+  if (f.h) f.terms.push_back({.g = *f.h});
+  f.h.reset();
+  return f;
 }
 
 namespace {
@@ -121,24 +136,9 @@ Method method_of(const Objective& f, Method wanted) {
   return Method::condat_vu;
 }
 
-// One term without K, and no h, is h.
-Objective simplified(Objective f) {
-  if (f.h || f.terms.size() != 1 || f.terms[0].K || f.terms[0].d) return f;
-  f.h = f.terms[0].g;
-  f.terms.clear();
-  return f;
-}
-
-// h as a further term.
-Objective without_third(Objective f) {
-  if (f.h) f.terms.push_back({.g = *f.h});
-  f.h.reset();
-  return f;
-}
-
 Problem minimize_problem(const Objective& f, const TensorType& b, const MinimizeOptions& options) {
   const bool is_admm = options.method == Method::admm;
-  Problem p = objective_problem(is_admm ? without_third(f) : f, b);
+  Problem p = objective_problem(is_admm ? h_as_term(f) : f, b);
   if (options.L) p.set("L", *options.L);
   p.set("balance", options.balance).set("restart", options.restart);
   p.set("objective", options.objective == RecordObjective::always);
@@ -256,7 +256,7 @@ SolveResult condat_vu(const Objective& f, const Tensor& b, const MinimizeOptions
 }
 
 SolveResult admm(const Objective& f, const Tensor& b, const AdmmOptions& o) {
-  Problem p = objective_problem(without_third(f), type_of(b));
+  Problem p = objective_problem(h_as_term(f), type_of(b));
   if (o.L) p.set("L", *o.L);
   if (o.rho) p.set("rho", *o.rho);
   p.set("relaxation", o.relaxation).set("inner", o.inner).set("adapt", o.adapt);

@@ -69,13 +69,6 @@ ConfigOverrides one_by_one(index_t budget) {
   return overrides;
 }
 
-// One term without K, and no h, is h.
-void simplify(Objective& f) {
-  if (f.h || f.terms.size() != 1 || f.terms[0].K || f.terms[0].d) return;
-  f.h = f.terms[0].g;
-  f.terms.clear();
-}
-
 // Makes functions of the image terms, so that steps may differ between points. Constraints stay.
 void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers) {
   const bool has_constraint =
@@ -83,8 +76,7 @@ void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers)
         return r.penalty == Penalty::non_negative || r.penalty == Penalty::real_valued;
       });
   if (!f.h || has_constraint) return;
-  f.terms.push_back({.g = *f.h});
-  f.h.reset();
+  f = h_as_term(std::move(f));
 }
 
 // Moves lambda / 2 |x|^2 to the other functions; for data that are a constraint.
@@ -170,7 +162,7 @@ class Model {
       objective.A = Identity(image_of_unknown->ishape());
     }
     if (ball) move_quadratics(objective, image_of_unknown);
-    simplify(objective);
+    objective = simplified(objective);
     // Ranks that have a part of the coils cannot agree on the frequencies of all maps.
     const bool has_all_coils = item.team.size() == 1 || item.team.size("coil") == 1;
     if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.density &&
@@ -440,8 +432,6 @@ const char* solver_name(const Model& model) {
   }
 }
 
-std::string numbered(const char* base, std::size_t i) { return base + std::to_string(i); }
-
 // The data are A^H y: "A" is the identity, and "N" the normal operator of the model. With a ball
 // they are y.
 Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverOptions& options) {
@@ -449,11 +439,8 @@ Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverO
     Problem p = cg_problem(model.normal, model.image, {});
     return p.set("cuts", cuts_of(item));
   }
-  Objective f = model.objective;
-  if (model.method == ReconstructMethod::admm && f.h) {
-    f.terms.push_back({.g = *f.h});
-    f.h.reset();
-  }
+  const bool is_admm = model.method == ReconstructMethod::admm;
+  const Objective f = is_admm ? h_as_term(model.objective) : model.objective;
   Problem p(model.ball ? model.kspace : model.unknown);
   if (model.ball) {
     p.set("A", model.forward).set("f", *model.ball);
@@ -463,12 +450,7 @@ Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverO
   }
   p.set("cuts", cuts_of(item));
   p.set("data_in_memory", !model.ball || !model.kspace_in_file);
-  for (std::size_t i = 0; i < f.terms.size(); ++i) {
-    p.set(numbered("K", i), f.terms[i].K ? *f.terms[i].K : f.A);
-    p.set(numbered("g", i), f.terms[i].g);
-  }
-  p.set("terms", static_cast<index_t>(f.terms.size()));
-  if (f.h) p.set("h", *f.h);
+  add_terms(p, f);
   p.set("L", model.is_preconditioned ? model.L : model.norm2).set("restart", true);
   if (model.is_preconditioned) p.set("P", model.P).set("balance", kBalance);
   p.set("max_iterations", static_cast<index_t>(options.iterations));

@@ -19,6 +19,12 @@ namespace palimpsest {
 /// .. of the quadratics that have a c; "K0", .. of the terms. Functions "g0", .., "h". Attributes
 /// "lambda0", "c0", "d0", .. and "terms", their number.
 Problem objective_problem(const Objective& f, const TensorType& b);
+/// Adds the terms and h of an objective, in the names of objective_problem().
+Problem& add_terms(Problem& p, const Objective& f);
+/// The same objective: a single term without K and d, and no h, becomes h.
+Objective simplified(Objective f);
+/// The same objective with h as a further term, for admm.
+Objective h_as_term(Objective f);
 /// The problem of conjugate_gradients(). Operators "A" and "M"; attribute "refresh".
 Problem cg_problem(const NamedLinop& A, const TensorType& b, const CgOptions& options);
 
