@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import signal
 
 import hypothesis
@@ -14,6 +15,15 @@ hypothesis.settings.register_profile(
     "fixed", derandomize=True, deadline=None, max_examples=200, database=None
 )
 hypothesis.settings.load_profile("fixed")
+
+
+def pytest_unconfigure():
+    """Takes the callback of hypothesis out of the garbage collector.
+
+    It fails in the last collection, when the names in its module are gone, and with it the parametrized objects of the
+    library would stay alive to the end of the process.
+    """
+    gc.callbacks.clear()
 
 
 LAYOUTS = ("dense", "shifted", "strided", "transposed", "reversed")
