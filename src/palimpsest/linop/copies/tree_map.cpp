@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
@@ -126,16 +127,26 @@ void TreeMap::collect_tree(const NamedLinop& root) {
   }
 }
 
+// True if a conversion leaves it as it is: a weight that takes the precision of x, and a value that
+// is computed anew from its sources.
+bool TreeMap::is_left(const NamedLinop& A, std::string_view name, const Parameter& p) const {
+  if (!p.present()) return true;
+  if (!options_.conversion) return false;
+  return (A.has_attr("adapts") && A.attr("adapts").as_bool()) || follows_from_others(A, name, p);
+}
+
 void TreeMap::add_node(const NamedLinop& A) {
-  for (const auto& [name, p] : A.params()) add_parameter(p);
+  for (const auto& [name, p] : A.params()) {
+    if (!is_left(A, name, p)) add_parameter(p);
+  }
   for (const auto& [name, a] : A.attrs()) add_attribute(a);
   order_.push_back(A);
 }
 
 void TreeMap::add_parameter(const Parameter& p) {
-  if (!p.present()) return;
+  if (options_.conversion) p.refresh();
   const auto& container = p.variable().container_ptr();
-  if (!p.is_derived()) {
+  if (!is_derived(p)) {
     const bool is_part_of_it = p.is_view();
     add_variable(container, is_part_of_it ? std::optional(p.layout()) : std::nullopt);
     return;
@@ -174,9 +185,9 @@ void TreeMap::add_variable(const std::shared_ptr<Container>& container,
     return;
   }
   const auto same = [&](const Piece& piece) { return piece.layout == *layout; };
-  if (cell.is_whole || std::any_of(cell.pieces.begin(), cell.pieces.end(), same)) return;
+  if (std::any_of(cell.pieces.begin(), cell.pieces.end(), same)) return;
   cell.pieces.push_back({*layout, {}, {}});
-  cell.is_read = false;
+  cell.is_read = cell.is_read && cell.is_whole;
 }
 
 // The graph is followed to variables and to parts of variables, which are taken as they are.
@@ -247,8 +258,20 @@ void TreeMap::read(Cell& cell, MemoryMap& map) {
       cell.is_whole = true;
     }
   }
-  if (cell.is_whole) return add(map, cell.value);
-  for (const Piece& piece : cell.pieces) add(map, piece.tensor);
+  cell.stays = options_.conversion && keeps_precision(cell);
+  if (cell.stays) return;
+  const auto add_part = [&](const Tensor& t) {
+    options_.conversion ? options_.conversion->add(map, t) : add(map, t);
+  };
+  if (cell.is_whole) return add_part(cell.value);
+  for (const Piece& piece : cell.pieces) add_part(piece.tensor);
+}
+
+bool TreeMap::keeps_precision(const Cell& cell) const {
+  for (const Piece& piece : cell.pieces) options_.conversion->note(cell.value, piece.layout.dtype);
+  if (cell.is_whole) options_.conversion->note(cell.value, cell.value.dtype());
+  return !options_.conversion->changes(
+      (cell.is_whole ? cell.value : cell.pieces[0].tensor).dtype());
 }
 
 void TreeMap::read(MemoryMap& map) {
@@ -271,7 +294,8 @@ void TreeMap::read(MemoryMap& map) {
     if (value.device() != options_.device) add(map, value);
   }
   for (; n_attributes_read_ < attributes_.size(); ++n_attributes_read_) {
-    add(map, attributes_[n_attributes_read_]);
+    const Tensor& t = attributes_[n_attributes_read_];
+    options_.conversion ? options_.conversion->note(t, t.dtype()) : add(map, t);
   }
 }
 
@@ -283,14 +307,19 @@ std::vector<Tensor> TreeMap::derived_values() const {
 
 // -- counterparts ---------------------------------------------------------------------------------
 
+Tensor TreeMap::counterpart(const Tensor& t, const MemoryMap& map) const {
+  return options_.conversion ? options_.conversion->mapped(map, t) : palimpsest::map(map, t);
+}
+
 void TreeMap::make(Cell& cell, const MemoryMap& map) {
   if (cell.is_made) return;
   if (!cell.is_read) throw not_registered("a parameter");
   if (!cell.stays && cell.is_whole) {
-    const Tensor value = palimpsest::map(map, cell.value);
+    const Tensor value = counterpart(cell.value, map);
     cell.stays = shares_storage(value, cell.value);  // it is there already
     TensorType type = cell.container->type();
     type.device = value.device();
+    type.dtype = value.dtype();
     if (!cell.stays) {
       const KeepStretchedValues keep;
       cell.made = SharedVariable(type, value,
@@ -301,10 +330,12 @@ void TreeMap::make(Cell& cell, const MemoryMap& map) {
     }
   } else if (!cell.stays) {
     std::vector<Tensor> views;
-    for (const Piece& piece : cell.pieces) views.push_back(palimpsest::map(map, piece.tensor));
+    for (const Piece& piece : cell.pieces) views.push_back(counterpart(piece.tensor, map));
     cell.stays = shares_storage(views[0], cell.value);
     if (!cell.stays) {
-      Reduced made = reduced(views, cell.container->type().dtype, cell.container->name());
+      const DType whole = cell.container->type().dtype;
+      Reduced made =
+          reduced(views, options_.conversion ? views[0].dtype() : whole, cell.container->name());
       cell.made = std::move(made.variable);
       for (std::size_t k = 0; k < cell.pieces.size(); ++k) {
         cell.pieces[k].made = std::move(made.layouts[k]);
@@ -362,9 +393,8 @@ void TreeMap::make(Derived& derived, const MemoryMap& map) {
 }
 
 Parameter TreeMap::mapped(const Parameter& p, const MemoryMap& map) {
-  if (!p.present()) return p;
   const Container* container = p.variable().container_ptr().get();
-  if (p.is_derived()) {
+  if (is_derived(p)) {
     Derived& derived = derived_.at(container);
     make(derived, map);
     return p.is_view() ? derived.made.view(p.layout()) : derived.made;
@@ -374,16 +404,19 @@ Parameter TreeMap::mapped(const Parameter& p, const MemoryMap& map) {
   if (cell.stays) return p;
   const Parameter whole = Parameter(cell.made).as_trainable(p.is_trainable());
   if (!p.is_view()) return whole;
-  const ElementLayout layout = p.layout();
+  ElementLayout layout = p.layout();
   for (const Piece& piece : cell.pieces) {
     if (!cell.is_whole && piece.layout == layout) return whole.view(piece.made);
   }
+  if (options_.conversion) layout.dtype = options_.conversion->converted(layout.dtype);
   return whole.view(layout);
 }
 
 Attribute TreeMap::mapped(const Attribute& a, const MemoryMap& map) const {
   if (a.kind() == Attribute::Kind::tensor && a.as_tensor().defined()) {
-    return palimpsest::map(map, a.as_tensor());
+    const Tensor& t = a.as_tensor();
+    if (!options_.conversion) return palimpsest::map(map, t);
+    return stays(a) ? a : Attribute(t.to(options_.conversion->converted(t.dtype())));
   }
   if (a.kind() != Attribute::Kind::list) return a;
   Attribute::List list;
@@ -393,20 +426,22 @@ Attribute TreeMap::mapped(const Attribute& a, const MemoryMap& map) const {
 
 bool TreeMap::stays(const Attribute& a) const {
   if (a.kind() == Attribute::Kind::tensor && a.as_tensor().defined()) {
-    return a.as_tensor().device() == options_.device;
+    const Tensor& t = a.as_tensor();
+    return options_.conversion ? !options_.conversion->changes(t.dtype())
+                               : t.device() == options_.device;
   }
   if (a.kind() != Attribute::Kind::list) return true;
   return std::all_of(a.as_list().begin(), a.as_list().end(),
                      [&](const Attribute& entry) { return stays(entry); });
 }
 
-// True if no part of A moves. The counterparts of its children are known.
+// True if no part of A moves or changes. The counterparts of its children are known.
 bool TreeMap::stays(const NamedLinop& A) {
-  if (!options_.moves) return false;
+  if (!options_.moves && !options_.conversion) return false;
   for (const auto& [name, p] : A.params()) {
-    if (!p.present()) continue;
+    if (is_left(A, name, p)) continue;
     const Container* container = p.variable().container_ptr().get();
-    if (p.is_derived() ? !stays(derived_.at(container)) : !cells_.at(container).stays) return false;
+    if (is_derived(p) ? !stays(derived_.at(container)) : !cells_.at(container).stays) return false;
   }
   for (const auto& [name, a] : A.attrs()) {
     if (!stays(a)) return false;
@@ -424,10 +459,14 @@ void TreeMap::make_nodes(const MemoryMap& map) {
       continue;
     }
     LinopData data = copy_data(A);
-    for (auto& [name, p] : data.params) p = mapped(p, map);
+    for (auto& [name, p] : data.params) {
+      if (!is_left(A, name, p)) p = mapped(p, map);
+    }
     for (auto& [name, a] : data.attrs) a = mapped(a, map);
     for (NamedLinop& child : data.children) child = nodes_.at(child.node().get());
-    nodes_.at(A.node().get()) = from_data(std::move(data));
+    const bool is_derived_anew = options_.conversion && A.type().derive;
+    nodes_.at(A.node().get()) =
+        is_derived_anew ? from_arguments(std::move(data)) : from_data(std::move(data));
   }
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,6 +21,37 @@
 // machinery behind deepcopy(), to() and save().
 namespace palimpsest {
 
+/// Storages in another precision. Each is converted once, as its real numbers, so that views, gaps
+/// and sharing stay, with scaled offsets.
+class Conversion {
+ public:
+  /// `who`: begins the text of errors.
+  Conversion(DType target, std::string who) : real_(real_of(target)), who_(std::move(who)) {}
+
+  bool changes(DType dtype) const { return is_inexact(dtype) && real_of(dtype) != real_; }
+  DType converted(DType dtype) const { return is_complex(dtype) ? complex_of(real_) : real_; }
+  /// Notes that the storage of t is read as this dtype. All that is seen of one storage must scale
+  /// alike.
+  /// Errors   DTypeError: it is read as another one already
+  void note(const Tensor& t, DType dtype);
+  void add(MemoryMap& map, const Tensor& t);
+  /// Makes one storage of the other precision for each that has been added; the map is done.
+  void convert(const MemoryMap& map);
+  Tensor mapped(const MemoryMap& map, const Tensor& t) const;
+
+ private:
+  struct Converted {
+    Tensor reals;
+    std::int64_t lo = 0;  // where its first byte was
+  };
+
+  DType real_;
+  std::string who_;
+  std::map<std::uint64_t, DType> kinds_;  // by storage
+  std::vector<Tensor> tensors_;
+  std::map<std::uint64_t, Converted> storages_;
+};
+
 /// Invariants
 ///  1. A node, a variable, a view of a variable has one counterpart, on any path to it.
 ///  2. A variable that is reached only by views becomes one over the storage of their bytes; any
@@ -30,6 +63,9 @@ class TreeMap {
     bool caches = false;  ///< also cached adjoints and normal operators, at every level
     bool moves = false;   ///< derived values are data like others; unmoved parts are not made anew
     Device device = {};   ///< with `moves`: where to
+    /// To another precision: values that follow from other parameters are computed anew, other
+    /// derived values are data, parts that keep their values stay. It outlives the map.
+    Conversion* conversion = nullptr;
   };
   explicit TreeMap(Options options) : options_(options) {}
   TreeMap() = default;
@@ -92,6 +128,10 @@ class TreeMap {
   void add_variable(const std::shared_ptr<Container>& container,
                     const std::optional<ElementLayout>& layout);
   static std::vector<Source> sources_of(const Variable& expression);
+  bool is_left(const NamedLinop& A, std::string_view name, const Parameter& p) const;
+  bool is_derived(const Parameter& p) const { return p.is_derived() && !options_.conversion; }
+  bool keeps_precision(const Cell& cell) const;
+  Tensor counterpart(const Tensor& t, const MemoryMap& map) const;
   void read(Cell& cell, MemoryMap& map);
   void make(Cell& cell, const MemoryMap& map);
   void make(Derived& derived, const MemoryMap& map);
