@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/compile/tensor_math.hpp"
 
-#include <functional>
 #include <list>
 #include <mutex>
 #include <string>
@@ -13,11 +12,12 @@
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/products/products.hpp"
 #include "palimpsest/ops/reduce/reduce.hpp"
+#include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
 namespace {
 
-using Build = std::function<Variable(std::span<const Variable>)>;
+using tensor_detail::Build;
 
 // Functions by their operation and operands, the last used one in front.
 class FunctionCache {
@@ -87,25 +87,58 @@ Config plain_config() {
   return result;
 }
 
-Function function_for(std::string_view what, std::span<const Tensor> operands, const Build& build) {
+void check_defined(std::string_view what, std::span<const Tensor> operands) {
   for (const Tensor& x : operands) {
     if (!x.defined()) throw ValueError("[" + std::string(what) + "] got an undefined tensor");
   }
-  const std::string key = call_key(what, operands);
+}
+
+std::vector<Variable> inputs_like(std::span<const Tensor> operands) {
+  std::vector<Variable> inputs;
+  for (const Tensor& x : operands) inputs.push_back(make_input({x.dtype(), x.shape(), x.device()}));
+  return inputs;
+}
+
+// The steps of a graph with all their parameters and constants: equal graphs have equal texts.
+std::string text_of_graph(const Variable& result, const std::vector<Variable>& inputs) {
+  std::string text;
+  std::unordered_map<const VariableNode*, std::size_t> numbers;
+  const auto add = [&](const Variable& v) {
+    const auto [at, is_new] = numbers.try_emplace(v.node(), numbers.size());
+    (text += ' ') += std::to_string(at->second);
+    if (!is_new || !v.is_constant()) return;
+    ContentHasher hasher;
+    hasher.add(v.constant_value());
+    (text += v.type().str()) += hasher.digits();
+  };
+  for (const Variable& v : inputs) add(v);
+  for (const Apply& step : applications_of({&result, 1}, inputs)) {
+    text += step.op().str();
+    for (const Variable& v : step.inputs()) add(v);
+    for (std::size_t i = 0; i < step.output_count(); ++i) add(step.output(i));
+  }
+  add(result);
+  return text;
+}
+
+Function function_for(std::string_view what, std::span<const Tensor> operands, const Build& build,
+                      std::string_view options = {}) {
+  check_defined(what, operands);
+  const std::string key = call_key(std::string(what).append(options), operands);
   FunctionCache& cache = FunctionCache::instance();
   Function f = cache.find(key);
   if (f.defined()) return f;
   const ConfigScope scope(std::make_shared<const Config>(plain_config()));
-  std::vector<Variable> inputs;
-  for (const Tensor& x : operands) inputs.push_back(make_input({x.dtype(), x.shape(), x.device()}));
+  const std::vector<Variable> inputs = inputs_like(operands);
   f = function({inputs.begin(), inputs.end()}, Out(build(inputs)), {.name = std::string(what)});
   cache.add(key, f);
   return f;
 }
 
-Tensor run_compiled(std::string_view what, std::span<const Tensor> operands, const Build& build) {
+Tensor run_compiled(std::string_view what, std::span<const Tensor> operands, const Build& build,
+                    std::string_view options = {}) {
   Tensor result;
-  function_for(what, operands, build).call(operands, {&result, 1});
+  function_for(what, operands, build, options).call(operands, {&result, 1});
   return result;
 }
 
@@ -163,6 +196,12 @@ Tensor& assign(ScalarOp op, Tensor& a, const TensorOperand& b) {
       name_of(op), operands, [op](std::span<const Variable> x) { return ops::elementwise(op, x); });
   f.call_into(a, operands[0], operands[1]);
   return a;
+}
+
+Tensor computed(std::string_view what, std::span<const Tensor> operands, const Build& build) {
+  check_defined(what, operands);
+  const std::vector<Variable> inputs = inputs_like(operands);
+  return run_compiled(what, operands, build, text_of_graph(build(inputs), inputs));
 }
 
 Tensor dot(const TensorOperand& a, const TensorOperand& b) {

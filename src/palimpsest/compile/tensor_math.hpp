@@ -16,7 +16,10 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/kernels/elementwise/scalar_op.hpp"
@@ -53,6 +56,10 @@ namespace tensor_detail {
 Tensor apply(ScalarOp op, const TensorOperand& a, const TensorOperand& b);
 /// a = a op b in the memory of a. ShapeError, DTypeError: the result is of another type than a.
 Tensor& assign(ScalarOp op, Tensor& a, const TensorOperand& b);
+/// The value of the graph that `build` makes of inputs like the operands. Equal graphs are compiled
+/// once.
+using Build = std::function<Variable(std::span<const Variable>)>;
+Tensor computed(std::string_view what, std::span<const Tensor> operands, const Build& build);
 }  // namespace tensor_detail
 
 #define PALIMPSEST_OPERATOR(symbol, op)                                            \

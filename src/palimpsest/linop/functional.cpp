@@ -2,15 +2,9 @@
 #include "palimpsest/linop/functional.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <functional>
-#include <map>
-#include <mutex>
 #include <span>
 
-#include "palimpsest/base/config.hpp"
-#include "palimpsest/base/immortal.hpp"
-#include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/linop/transforms/convolution_graph.hpp"
 #include "palimpsest/ops/index/index.hpp"
 #include "palimpsest/ops/products/products.hpp"
@@ -19,94 +13,7 @@
 namespace palimpsest::functional {
 namespace {
 
-// -- compiled functions of tensors -------------------------------------------------------------
-
-using Builder = std::function<Variable(std::span<const Variable>)>;
-
-// The compiled functions of one name, the most recently used last.
-struct Kept {
-  std::string signature;
-  Function function;
-};
-struct FunctionsKept {
-  Mutex mutex;
-  std::map<std::string, std::vector<Kept>> of_name;  // guarded by mutex
-};
-FunctionsKept& functions_kept() {
-  return immortal([] { return FunctionsKept(); });
-}
-
-Tensor computed(const std::string& name, const std::string& options,
-                std::span<const Tensor> arguments, const Builder& build) {
-  auto& [mutex, kept] = functions_kept();
-  std::string signature = options;
-  std::vector<Variable> inputs;
-  for (const Tensor& t : arguments) {
-    inputs.push_back(make_input({t.dtype(), t.shape(), t.device()}));
-    signature += "; " + inputs.back().type().str();
-  }
-  Function f;
-  {
-    const std::lock_guard guard(mutex);
-    std::vector<Kept>& list = kept[name];
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (list[i].signature != signature) continue;
-      f = list[i].function;
-      std::rotate(list.begin() + static_cast<std::ptrdiff_t>(i),
-                  list.begin() + static_cast<std::ptrdiff_t>(i) + 1, list.end());
-      break;
-    }
-  }
-  if (!f.defined()) {
-    const std::vector<In> ins(inputs.begin(), inputs.end());
-    f = function(ins, {Out(build(inputs))}, {.name = name});
-    const std::lock_guard guard(mutex);
-    std::vector<Kept>& list = kept[name];
-    list.push_back({signature, f});
-    const auto limit = static_cast<std::size_t>(std::max<index_t>(config().function_cache, 1));
-    if (list.size() > limit) list.erase(list.begin());
-  }
-  Tensor result;
-  f.call(arguments, {&result, 1});
-  return result;
-}
-
-std::string option_text(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
-std::string option_text(const Extents& extents) { return to_string(extents); }
-std::string option_text(const std::optional<double>& value) {
-  return value ? option_text(*value) : "-";
-}
-std::string option_text(const PerAxis& values) {
-  std::string result;
-  for (const double value : values.values) result += option_text(value) + ",";
-  return result;
-}
-std::string option_text(const std::optional<PerAxis>& values) {
-  return values ? option_text(*values) : "-";
-}
-
-std::string option_text(const TransformOptions& o) {
-  return (o.axes.value() ? option_text(*o.axes.value()) : "all") +
-         std::to_string(static_cast<int>(o.norm)) + (o.centered ? "c" : "");
-}
-std::string option_text(const NufftOptions& o) {
-  return std::to_string(static_cast<int>(o.units)) + " " + std::to_string(o.sign) + " " +
-         std::to_string(static_cast<int>(o.scale)) + " " + option_text(o.eps) + " " +
-         option_text(o.oversamp) + " " + option_text(o.width) + " " + option_text(o.beta) +
-         (o.fast_size ? " fast" : "") + (o.prepared ? " prepared" : "");
-}
-std::string option_text(const InterpolateOptions& o) {
-  const auto* bessel = std::get_if<KaiserBessel>(&o.kernel);
-  const std::string kernel = bessel ? "bessel " + option_text(bessel->beta)
-                                    : "spline " + std::to_string(std::get<Spline>(o.kernel).order);
-  return option_text(o.width) + " " + kernel + " " + std::to_string(o.norm) + " " +
-         std::to_string(static_cast<int>(o.pad_mode));
-}
-
-// -- graphs --------------------------------------------------------------------------------------
+using tensor_detail::computed;
 
 Axes axes_of(const Variable& x, const TransformOptions& options) {
   if (options.axes.value()) return *options.axes.value();
@@ -158,27 +65,6 @@ Variable fft(const Variable& x, const TransformOptions& options) {
 Variable ifft(const Variable& x, const TransformOptions& options) {
   return ops::ifft(x, axes_of(x, options), {.norm = options.norm, .centered = options.centered});
 }
-Variable nufft(const Variable& x, const Variable& locs, const NufftOptions& options) {
-  return ops::nufft(x, locs, options);
-}
-Variable nufft_adjoint(const Variable& y, const Variable& locs, const Extents& grid_size,
-                       const NufftOptions& options) {
-  return ops::nufft_adjoint(y, locs, grid_size, options);
-}
-Variable interpolate(const Variable& x, const Variable& locs, const InterpolateOptions& options) {
-  return ops::interpolate(x, locs, options);
-}
-Variable interpolate_adjoint(const Variable& y, const Variable& locs, const Extents& grid_size,
-                             const InterpolateOptions& options) {
-  return ops::interpolate_adjoint(y, locs, grid_size, options);
-}
-Variable array_to_blocks(const Variable& x, const Extents& block, const Extents& stride) {
-  return ops::array_to_blocks(x, block, stride);
-}
-Variable blocks_to_array(const Variable& y, const Extents& im_size, const Extents& block,
-                         const Extents& stride) {
-  return ops::blocks_to_array(y, im_size, block, stride);
-}
 Variable index(const Variable& x, const std::vector<Variable>& idx) { return ops::gather(x, idx); }
 Variable index_adjoint(const Variable& y, const std::vector<Variable>& idx, const Extents& size) {
   return ops::scatter_add(y, idx, size);
@@ -204,71 +90,64 @@ Variable convolve(const Variable& x, const Variable& kernel, Boundary boundary) 
 Variable inner(const Variable& a, const Variable& b) { return ops::vdot(a, b); }
 
 Tensor fft(const Tensor& x, const TransformOptions& options) {
-  return computed("fft", option_text(options), {&x, 1}, [&](auto v) { return fft(v[0], options); });
+  return computed("fft", {&x, 1}, [&](auto v) { return fft(v[0], options); });
 }
 Tensor ifft(const Tensor& x, const TransformOptions& options) {
-  return computed("ifft", option_text(options), {&x, 1},
-                  [&](auto v) { return ifft(v[0], options); });
+  return computed("ifft", {&x, 1}, [&](auto v) { return ifft(v[0], options); });
 }
 Tensor nufft(const Tensor& x, const Tensor& locs, const NufftOptions& options) {
   const Tensor arguments[] = {x, locs};
-  return computed("nufft", option_text(options), arguments,
-                  [&](auto v) { return nufft(v[0], v[1], options); });
+  return computed("nufft", arguments, [&](auto v) { return nufft(v[0], v[1], options); });
 }
 Tensor nufft_adjoint(const Tensor& y, const Tensor& locs, const Extents& grid_size,
                      const NufftOptions& options) {
   const Tensor arguments[] = {y, locs};
-  return computed("nufft_adjoint", option_text(grid_size) + option_text(options), arguments,
+  return computed("nufft_adjoint", arguments,
                   [&](auto v) { return nufft_adjoint(v[0], v[1], grid_size, options); });
 }
 Tensor interpolate(const Tensor& x, const Tensor& locs, const InterpolateOptions& options) {
   const Tensor arguments[] = {x, locs};
-  return computed("interpolate", option_text(options), arguments,
+  return computed("interpolate", arguments,
                   [&](auto v) { return interpolate(v[0], v[1], options); });
 }
 Tensor interpolate_adjoint(const Tensor& y, const Tensor& locs, const Extents& grid_size,
                            const InterpolateOptions& options) {
   const Tensor arguments[] = {y, locs};
-  return computed("interpolate_adjoint", option_text(grid_size) + option_text(options), arguments,
+  return computed("interpolate_adjoint", arguments,
                   [&](auto v) { return interpolate_adjoint(v[0], v[1], grid_size, options); });
 }
 Tensor array_to_blocks(const Tensor& x, const Extents& block, const Extents& stride) {
-  return computed("array_to_blocks", option_text(block) + option_text(stride), {&x, 1},
+  return computed("array_to_blocks", {&x, 1},
                   [&](auto v) { return array_to_blocks(v[0], block, stride); });
 }
 Tensor blocks_to_array(const Tensor& y, const Extents& im_size, const Extents& block,
                        const Extents& stride) {
-  return computed("blocks_to_array",
-                  option_text(im_size) + option_text(block) + option_text(stride), {&y, 1},
+  return computed("blocks_to_array", {&y, 1},
                   [&](auto v) { return blocks_to_array(v[0], im_size, block, stride); });
 }
 Tensor index(const Tensor& x, const std::vector<Tensor>& idx) {
-  return computed("index", "", with_first(x, idx), [&](auto v) { return index(v[0], rest(v)); });
+  return computed("index", with_first(x, idx), [&](auto v) { return index(v[0], rest(v)); });
 }
 Tensor index_adjoint(const Tensor& y, const std::vector<Tensor>& idx, const Extents& size) {
-  return computed("index_adjoint", option_text(size), with_first(y, idx),
+  return computed("index_adjoint", with_first(y, idx),
                   [&](auto v) { return index_adjoint(v[0], rest(v), size); });
 }
 Tensor center_pad(const Tensor& x, const Extents& size) {
-  return computed("center_pad", option_text(size), {&x, 1},
-                  [&](auto v) { return center_pad(v[0], size); });
+  return computed("center_pad", {&x, 1}, [&](auto v) { return center_pad(v[0], size); });
 }
 Tensor center_crop(const Tensor& x, const Extents& size) {
-  return computed("center_crop", option_text(size), {&x, 1},
-                  [&](auto v) { return center_crop(v[0], size); });
+  return computed("center_crop", {&x, 1}, [&](auto v) { return center_crop(v[0], size); });
 }
 Tensor end_pad(const Tensor& x, const Extents& size) {
-  return computed("end_pad", option_text(size), {&x, 1},
-                  [&](auto v) { return end_pad(v[0], size); });
+  return computed("end_pad", {&x, 1}, [&](auto v) { return end_pad(v[0], size); });
 }
 Tensor convolve(const Tensor& x, const Tensor& kernel, Boundary boundary) {
   const Tensor arguments[] = {x, kernel};
-  return computed("convolve", boundary == Boundary::zeros ? "zeros" : "circular", arguments,
-                  [&](auto v) { return convolve(v[0], v[1], boundary); });
+  return computed("convolve", arguments, [&](auto v) { return convolve(v[0], v[1], boundary); });
 }
 Tensor inner(const Tensor& a, const Tensor& b) {
   const Tensor arguments[] = {a, b};
-  return computed("inner", "", arguments, [&](auto v) { return inner(v[0], v[1]); });
+  return computed("inner", arguments, [&](auto v) { return inner(v[0], v[1]); });
 }
 
 std::vector<Tensor> mask_to_index(const Tensor& mask) {

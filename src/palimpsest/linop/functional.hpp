@@ -11,8 +11,7 @@
 #include "palimpsest/tensor/tensor.hpp"
 
 // The operators as functions. On Variables they build graphs. On Tensors they compile the graph
-// once per signature and run it; at most config().function_cache compiled graphs are kept per
-// function. Axes are the last ones unless said otherwise.
+// once per signature and run it, as tensor math does. Axes are the last ones unless said otherwise.
 namespace PALIMPSEST_API palimpsest {
 namespace functional {
 
@@ -28,27 +27,23 @@ Variable ifft(const Variable& x, const TransformOptions& options = {});
 Tensor ifft(const Tensor& x, const TransformOptions& options = {});
 
 /// An image at the frequencies `locs` (k.., D), and back.
-Variable nufft(const Variable& x, const Variable& locs, const NufftOptions& options = {});
+using ops::nufft;
 Tensor nufft(const Tensor& x, const Tensor& locs, const NufftOptions& options = {});
-Variable nufft_adjoint(const Variable& y, const Variable& locs, const Extents& grid_size,
-                       const NufftOptions& options = {});
+using ops::nufft_adjoint;
 Tensor nufft_adjoint(const Tensor& y, const Tensor& locs, const Extents& grid_size,
                      const NufftOptions& options = {});
 
 /// A grid between its elements, and gridding.
-Variable interpolate(const Variable& x, const Variable& locs,
-                     const InterpolateOptions& options = {});
+using ops::interpolate;
 Tensor interpolate(const Tensor& x, const Tensor& locs, const InterpolateOptions& options = {});
-Variable interpolate_adjoint(const Variable& y, const Variable& locs, const Extents& grid_size,
-                             const InterpolateOptions& options = {});
+using ops::interpolate_adjoint;
 Tensor interpolate_adjoint(const Tensor& y, const Tensor& locs, const Extents& grid_size,
                            const InterpolateOptions& options = {});
 
 /// Blocks that may overlap, and their sum.
-Variable array_to_blocks(const Variable& x, const Extents& block, const Extents& stride);
+using ops::array_to_blocks;
 Tensor array_to_blocks(const Tensor& x, const Extents& block, const Extents& stride);
-Variable blocks_to_array(const Variable& y, const Extents& im_size, const Extents& block,
-                         const Extents& stride);
+using ops::blocks_to_array;
 Tensor blocks_to_array(const Tensor& y, const Extents& im_size, const Extents& block,
                        const Extents& stride);
 
