@@ -194,31 +194,17 @@ index_t coils_of(const RawScan& scan, const std::vector<std::size_t>& wanted) {
   return n_coils;
 }
 
-/// Adds the used samples of all coils of one readout to its row.
-void add_readout(const Readout& readout, const cfloat* samples, cfloat* kspace, index_t row,
-                 index_t column, const Extents& shape) {
-  const index_t n_used = readout.n_samples - readout.discard_pre - readout.discard_post;
-  const index_t n_x = shape[3], plane = shape[1] * shape[2] * n_x;
+/// Adds the used samples of one readout to lines (coil, kx).
+void add_readout(const Readout& readout, const cfloat* samples, index_t column, index_t n_x,
+                 cfloat* lines) {
+  const index_t n_used = Grid::n_used(readout);
   for (index_t coil = 0; coil < readout.n_coils; ++coil) {
     const cfloat* from = samples + coil * readout.n_samples + readout.discard_pre;
-    cfloat* to = kspace + coil * plane + row * n_x + column;
+    cfloat* to = lines + coil * n_x + column;
     if (readout.has(ReadoutFlag::reverse)) {
       for (index_t i = 0; i < n_used; ++i) to[i] += from[n_used - 1 - i];
     } else {
       for (index_t i = 0; i < n_used; ++i) to[i] += from[i];
-    }
-  }
-}
-
-void average(Tensor& kspace, const std::vector<index_t>& counts) {
-  const index_t n_x = kspace.shape(3), n_rows = std::ssize(counts);
-  auto* values = kspace.mutable_data<cfloat>();
-  for (index_t row = 0; row < n_rows; ++row) {
-    if (counts[static_cast<std::size_t>(row)] < 2) continue;
-    const float share = 1.0f / static_cast<float>(counts[static_cast<std::size_t>(row)]);
-    for (index_t coil = 0; coil < kspace.shape(0); ++coil) {
-      cfloat* to = values + (coil * n_rows + row) * n_x;
-      for (index_t i = 0; i < n_x; ++i) to[i] *= share;
     }
   }
 }
@@ -282,37 +268,6 @@ ScanContents contents_of(const RawScan& scan, const CartesianOptions& named) {
   return contents;
 }
 
-CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options) {
-  check_cartesian(scan);
-  const std::vector<std::size_t> wanted = imaging_readouts(scan, options);
-  const Grid grid(scan.header, coils_of(scan, wanted));
-  grid.check_size(scan.samples.numel());
-  CartesianKspace result;
-  const Extents shape = grid.kspace_shape();
-  result.kspace = Tensor::zeros(shape, DType::complex64);
-  result.mask = Tensor::zeros(grid.mask_shape(), DType::bool_);
-  std::vector<index_t> counts(static_cast<std::size_t>(result.mask.numel()));
-  const cfloat* samples = scan.samples.data<cfloat>();
-  auto* kspace = result.kspace.mutable_data<cfloat>();
-  auto* mask = result.mask.mutable_data<bool>();
-  for (const std::size_t i : wanted) {
-    const Readout& readout = scan.readouts[i];
-    const index_t row = grid.row(readout);
-    add_readout(readout, samples + readout.first_sample, kspace, row, grid.column(readout), shape);
-    ++counts[static_cast<std::size_t>(row)];
-    mask[row] = true;
-  }
-  average(result.kspace, counts);
-  if (options.prewhiten) {
-    const Tensor covariance = noise_covariance(scan);
-    if (!covariance.defined()) throw no_noise_readouts();
-    result.kspace = prewhitened(result.kspace, covariance);
-  }
-  result.readout_oversampling = scan.header.readout_oversampling();
-  result.recon_matrix = scan.header.recon.matrix;
-  return result;
-}
-
 namespace {
 
 std::vector<std::size_t> noise_readouts(const RawScan& scan) {
@@ -353,8 +308,7 @@ Tensor noise_covariance(const RawScanFile& file, index_t batch_bytes) {
 
 namespace {
 
-/// Puts readouts into their rows of a file, and averages rows that were measured repeatedly: the
-/// same sums in the same order as in memory.
+/// Puts readouts into their rows, and averages rows that were measured repeatedly.
 class RowSorter {
  public:
   RowSorter(ScratchArray& kspace, index_t first, const Extents& grid, std::vector<index_t> counts)
@@ -367,7 +321,7 @@ class RowSorter {
     const index_t count = counts_[static_cast<std::size_t>(row)];
     const bool is_first = missing_[static_cast<std::size_t>(row)] == count;
     const bool is_last = --missing_[static_cast<std::size_t>(row)] == 0;
-    add_readout(readout, samples, line_.data(), 0, column, {readout.n_coils, 1, 1, n_x});
+    add_readout(readout, samples, column, n_x, line_.data());
     if (how.change) how.change(readout, row, line_.data());
     const index_t coils = how.coils.value_or(readout.n_coils);
     if (!is_first) before_.resize(static_cast<std::size_t>(n_x));
@@ -403,10 +357,7 @@ void check_finite(const cfloat* samples, index_t n, std::size_t readout) {
       fmt::format("[scan] readout {} holds values that are NaN or infinite.", readout));
 }
 
-}  // namespace
-
-CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options) {
-  const RawScan& scan = file.contents();
+CartesianLayout layout_of(const RawScan& scan, const CartesianOptions& options) {
   check_cartesian(scan);
   if (options.prewhiten && count_samples(scan, noise_readouts(scan)) == 0) {
     throw no_noise_readouts();
@@ -439,6 +390,46 @@ CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions
   return layout;
 }
 
+// `read` hands the readouts of the layout in their order to a visitor.
+void sort_readouts(const RawScan& scan, const CartesianLayout& layout, const SortOptions& how,
+                   ScratchArray& into, index_t first,
+                   const std::function<void(const RawScanFile::Visit&)>& read) {
+  const Grid grid(scan.header, layout.grid[0]);
+  std::vector<index_t> counts(static_cast<std::size_t>(layout.grid[1] * layout.grid[2]));
+  for (const std::size_t i : layout.readouts) {
+    ++counts[static_cast<std::size_t>(grid.row(scan.readouts[i]))];
+  }
+  RowSorter sorter(into, first, layout.grid, std::move(counts));
+  read([&](std::size_t i, const cfloat* samples, const float*) {
+    const Readout& readout = scan.readouts[i];
+    sorter.add(readout, samples, grid.row(readout), grid.column(readout), how);
+  });
+}
+
+}  // namespace
+
+CartesianLayout cartesian_layout(const RawScanFile& file, const CartesianOptions& options) {
+  return layout_of(file.contents(), options);
+}
+
+CartesianKspace cartesian_kspace(const RawScan& scan, const CartesianOptions& options) {
+  const CartesianLayout layout = layout_of(scan, options);
+  ScratchArray sorted = ScratchArray::in_memory(layout.grid, DType::complex64);
+  Tensor mask = Tensor::zeros({layout.grid[1], layout.grid[2]}, DType::bool_);
+  auto* is_measured = mask.mutable_data<bool>();
+  const cfloat* samples = scan.samples.data<cfloat>();
+  const Grid grid(scan.header, layout.grid[0]);
+  sort_readouts(scan, layout, {}, sorted, 0, [&](const RawScanFile::Visit& visit) {
+    for (const std::size_t i : layout.readouts) {
+      visit(i, samples + scan.readouts[i].first_sample, nullptr);
+      is_measured[grid.row(scan.readouts[i])] = true;
+    }
+  });
+  CartesianKspace result{sorted.map(), mask, layout.readout_oversampling, layout.recon_matrix};
+  if (options.prewhiten) result.kspace = prewhitened(result.kspace, noise_covariance(scan));
+  return result;
+}
+
 std::vector<bool> measured_columns(const RawScanFile& file, const CartesianLayout& layout,
                                    std::size_t n_readouts) {
   const std::size_t n = layout.readouts.size(), looked_at = std::min(n, n_readouts);
@@ -449,7 +440,7 @@ std::vector<bool> measured_columns(const RawScanFile& file, const CartesianLayou
   std::vector<bool> is_taken(static_cast<std::size_t>(n_x));
   file.read(middle, kColumnBatchBytes, [&](std::size_t i, const cfloat* samples, const float*) {
     std::fill(sums.begin(), sums.end(), cfloat(0));
-    add_readout(file.contents().readouts[i], samples, sums.data(), 0, 0, {n_coils, 1, 1, n_x});
+    add_readout(file.contents().readouts[i], samples, 0, n_x, sums.data());
     for (std::size_t k = 0; k < sums.size(); ++k) {
       if (sums[k] != cfloat(0)) is_taken[k % is_taken.size()] = true;
     }
@@ -496,28 +487,22 @@ void sort_kspace(const RawScanFile& file, const CartesianOptions& options, const
                  ScratchArray& into, index_t first) {
   const RawScan& scan = file.contents();
   const CartesianLayout layout = cartesian_layout(file, options);
-  const Grid grid(scan.header, layout.grid[0]);
-  std::vector<index_t> counts(static_cast<std::size_t>(layout.grid[1] * layout.grid[2]));
-  for (const std::size_t i : layout.readouts) {
-    ++counts[static_cast<std::size_t>(grid.row(scan.readouts[i]))];
-  }
   Tensor covariance;
   if (options.prewhiten) covariance = noise_covariance(file, how.batch_bytes);
-  RowSorter sorter(into, first, layout.grid, std::move(counts));
-  file.read(layout.readouts, how.batch_bytes,
-            [&](std::size_t i, const cfloat* samples, const float*) {
-              const Readout& readout = scan.readouts[i];
-              const index_t n = readout.n_coils * readout.n_samples;
-              check_finite(samples, n, i);
-              Tensor white;
-              if (covariance.defined()) {
+  const auto read = [&](const RawScanFile::Visit& visit) {
+    file.read(layout.readouts, how.batch_bytes,
+              [&](std::size_t i, const cfloat* samples, const float* coordinates) {
+                const Readout& readout = scan.readouts[i];
+                const index_t n = readout.n_coils * readout.n_samples;
+                check_finite(samples, n, i);
+                if (!covariance.defined()) return visit(i, samples, coordinates);
                 const Tensor given = Tensor::from(std::vector<cfloat>(samples, samples + n),
                                                   Extents{readout.n_coils, readout.n_samples});
-                white = prewhitened(given, covariance);
-              }
-              sorter.add(readout, white.defined() ? white.data<cfloat>() : samples,
-                         grid.row(readout), grid.column(readout), how);
-            });
+                const Tensor white = prewhitened(given, covariance);
+                visit(i, white.data<cfloat>(), coordinates);
+              });
+  };
+  sort_readouts(scan, layout, how, into, first, read);
 }
 
 RawScan cartesian_scan(const Tensor& kspace, const Tensor& mask, RawScanHeader header) {
