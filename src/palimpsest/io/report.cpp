@@ -2,69 +2,38 @@
 #include "palimpsest/io/report.hpp"
 
 #include "palimpsest/io/prelude.hpp"
+#include "palimpsest/tensor/checked_json.hpp"
 #include "palimpsest/tensor/content_hash.hpp"
 
 namespace palimpsest {
 
 namespace {
 
-/// The length of the UTF-8 character that the text begins with; 0 if it begins with none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned first = byte(0), second = byte(1);
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    // Neither longer than needed nor a surrogate.
-    const bool is_allowed = first == 0xE0 ? second >= 0xA0 : first != 0xED || second < 0xA0;
-    return is_allowed && continues(1) && continues(2) ? 3 : 0;
+/// Text for JSON; empty if it is not UTF-8.
+std::string utf8_string(std::string_view text) {
+  try {
+    return io_detail::text_of_json(io_detail::Json(text));
+  } catch (const FormatError&) {
+    return {};
   }
-  if (first < 0xF0 || first > 0xF4) return 0;
-  const bool is_allowed = first == 0xF0 ? second >= 0x90 : first != 0xF4 || second < 0x90;
-  return is_allowed && continues(1) && continues(2) && continues(3) ? 4 : 0;
 }
 
 /// Text for JSON. UTF-8 stays UTF-8; other bytes, as in file names of other encodings, are written
 /// as \xNN.
 std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const std::size_t length = utf8_length(text.substr(i));
-    if (length == 0) {
-      result += fmt::format("\\\\x{:02x}", static_cast<unsigned char>(c));
-      continue;
-    }
-    if (length > 1) {
-      result += text.substr(i, length);
-      i += length - 1;
-      continue;
-    }
-    switch (c) {
-      case '"':
-        result += "\\\"";
-        break;
-      case '\\':
-        result += "\\\\";
-        break;
-      case '\n':
-        result += "\\n";
-        break;
-      case '\t':
-        result += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          result += c;
-        }
+  std::string json = utf8_string(text);
+  if (!json.empty()) return json;
+  std::string shown;
+  for (std::size_t i = 0, length = 1; i < text.size(); i += length) {
+    for (length = 1; length <= 4 && utf8_string(text.substr(i, length)).empty();) ++length;
+    if (length <= 4) {
+      shown += text.substr(i, length);
+    } else {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+      length = 1;
     }
   }
-  return result + "\"";
+  return utf8_string(shown);
 }
 
 std::string json_number(double value) {
