@@ -15,13 +15,11 @@ namespace {
 // The operator with the sizes that it needs besides those of its input, where only its neighbours
 // know them.
 NamedLinop completed_part(const NamedLinop& A, const DimMap& sizes) {
-  DimMap missing;
-  for (const ND& d : A.dims()) {
-    const auto known = sizes.find(d);
-    if (known == sizes.end() || A.ishape().contains(d) || A.size(d)) continue;
-    missing.insert(*known);
-  }
-  return missing.empty() ? A : A.with_sizes(missing);
+  DimMap others = sizes;
+  std::erase_if(others, [&, dims = A.dims()](const auto& entry) {
+    return !dims.contains(entry.first) || A.ishape().contains(entry.first);
+  });
+  return completed(A, others);
 }
 
 void note_sizes(const NamedLinop& A, const Dims& dims, const Extents& extents, DimMap& sizes) {

@@ -111,16 +111,6 @@ Variable transposed(const NamedLinop& A, GraphFn forward, const Dims& from, cons
   return linear_adjoint(result, x, w);
 }
 
-// The operator with the sizes of x recorded, where it does not know them and might need them.
-NamedLinop sized_by(const NamedLinop& A, const Variable& x) {
-  const DimSizes bound = bind_of(A, A.ishape(), x.type().shape);
-  DimMap missing;
-  for (const ND& d : A.ishape()) {
-    if (d.is_concrete() && !A.size(d)) missing.emplace(d, *bound.size(d));
-  }
-  return missing.empty() ? A : A.with_sizes(missing);
-}
-
 }  // namespace
 
 Variable forward_graph(const NamedLinop& A, const Variable& x) {
@@ -136,7 +126,7 @@ Variable adjoint_graph(const NamedLinop& A, const Variable& y) {
 Variable normal_graph(const NamedLinop& A, const Variable& x) {
   check_parameters(A, x.type());
   if (A.functions().normal_fn) return A.functions().normal_fn(A, x);
-  return adjoint_graph(sized_by(A, x), forward_graph(A, x));
+  return adjoint_graph(sized_for(A, x.type()), forward_graph(A, x));
 }
 
 Variable NamedLinop::operator()(const Variable& x) const {

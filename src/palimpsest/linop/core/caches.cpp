@@ -71,13 +71,13 @@ NamedLinop completed_from(const NamedLinop& made, const NamedLinop& A, const Nam
     if (!made.dims().contains(d)) gone.push_back(d);
   }
   const NamedLinop marked = with_absorbed(made, unite(gone, absorbed_dims(A)));
-  DimMap missing;
+  DimMap sizes;
   for (const ND& d : named) {
     auto n = A.size(d);
     if (!n && inner) n = inner->size(d);
-    if (n && !marked.size(d)) missing.emplace(d, *n);
+    if (n) sizes.emplace(d, *n);
   }
-  return missing.empty() ? marked : marked.with_sizes(missing);
+  return completed(marked, sizes);
 }
 
 NamedLinop make_normal(const NamedLinop& A, const NamedLinop* inner) {

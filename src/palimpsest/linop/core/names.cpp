@@ -278,4 +278,19 @@ NamedLinop NamedLinop::with_sizes(const DimMap& sizes) const {
   return from_data(std::move(changed));
 }
 
+NamedLinop completed(const NamedLinop& A, const DimMap& sizes) {
+  DimMap missing = sizes;
+  std::erase_if(missing, [&](const auto& entry) { return A.size(entry.first).has_value(); });
+  return missing.empty() ? A : A.with_sizes(missing);
+}
+
+NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
+  const DimSizes bound = bind_of(A, A.ishape(), x.shape);
+  DimMap sizes;
+  for (const ND& d : A.ishape()) {
+    if (d.is_concrete() || d.is_ordinal()) sizes.emplace(d, *bound.size(d));
+  }
+  return completed(A, sizes);
+}
+
 }  // namespace palimpsest

@@ -88,6 +88,11 @@ Dims absorbed_dims(const NamedLinop& A);
 /// The operator with these among its absorbed dimensions.
 NamedLinop with_absorbed(const NamedLinop& A, const Dims& dims);
 
+/// The operator with those of the sizes that it does not know.
+NamedLinop completed(const NamedLinop& A, const DimMap& sizes);
+/// The operator with the sizes of an input recorded for dimensions of unknown size.
+NamedLinop sized_for(const NamedLinop& A, const TensorType& x);
+
 /// `made` with the sizes that A has recorded and the dimensions that it has absorbed.
 NamedLinop with_records_of(const NamedLinop& A, const NamedLinop& made);
 

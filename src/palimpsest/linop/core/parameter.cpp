@@ -84,17 +84,9 @@ struct PlannedDerivation : Derivation {
 DeferredDerivations::DeferredDerivations() { ++n_deferred; }
 DeferredDerivations::~DeferredDerivations() { --n_deferred; }
 
-Strides row_major(const Extents& shape) {
-  Strides strides(shape.size(), 1);
-  for (std::size_t k = shape.size(); k-- > 1;) {
-    strides[k - 1] = strides[k] * std::max<index_t>(shape[k], 1);
-  }
-  return strides;
-}
-
 std::optional<std::vector<Slice>> as_slices(const ElementLayout& layout, const TensorType& of) {
   if (layout.dtype != of.dtype || layout.shape.size() != of.rank()) return {};
-  const Strides steps = row_major(of.shape);
+  const Strides steps = contiguous_strides(of.shape);
   std::vector<Slice> slices;
   index_t rest = layout.offset;
   for (std::size_t k = 0; k < of.rank(); ++k) {
@@ -330,7 +322,7 @@ bool Parameter::shares_storage(const Parameter& other) const {
 ElementLayout Parameter::layout() const {
   if (view_) return view_->layout;
   const TensorType& whole = variable_.type();
-  return {whole.dtype, whole.shape, row_major(whole.shape), 0};
+  return {whole.dtype, whole.shape, contiguous_strides(whole.shape), 0};
 }
 
 Parameter Parameter::view(const ElementLayout& wanted) const {

@@ -12,8 +12,6 @@
 // Access to parameters for copying.
 namespace palimpsest {
 
-Strides row_major(const Extents& shape);
-
 /// The slices with positive steps that show these elements of an array, if there are such.
 std::optional<std::vector<Slice>> as_slices(const ElementLayout& layout, const TensorType& of);
 

@@ -318,11 +318,9 @@ NamedLinop dense_normal(const NamedLinop& A, const NamedLinop* inner) {
   const NamedLinop made =
       make_dense(NamedShape(A.ishape(), A.ishape(), others), {{"factor", weight}},
                  gram.labels.weight, roles.in, gram.out, {}, false, gram_attributes(gram.labels));
-  DimMap missing;
-  for (const auto& [d, n] : A.recorded_sizes()) {
-    if (A.ishape().contains(d) && !made.size(d)) missing.emplace(d, n);
-  }
-  return missing.empty() ? made : made.with_sizes(missing);
+  DimMap sizes = A.recorded_sizes();
+  std::erase_if(sizes, [&](const auto& entry) { return !A.ishape().contains(entry.first); });
+  return completed(made, sizes);
 }
 
 // Checks the labels of a file. Those of a factory are right.

@@ -89,12 +89,11 @@ bool advance(Extents& index, const Extents& shape) {
 
 // A tile that knows its size along every dimension that was cut.
 NamedLinop with_tile_sizes(const NamedLinop& A, const Tile& tile) {
-  DimMap missing;
+  DimMap sizes;
   for (const auto& [d, range] : tile) {
-    if (!A.dims().contains(d) || A.size(d)) continue;
-    missing.emplace(d, *range.stop - *range.start);
+    if (A.dims().contains(d)) sizes.emplace(d, *range.stop - *range.start);
   }
-  return missing.empty() ? A : A.with_sizes(missing);
+  return completed(A, sizes);
 }
 
 // One dimension of a grid put together.
@@ -183,14 +182,6 @@ NamedLinop batched(const NamedLinop& A, std::span<const BatchSpec> specs, Device
   return reassembled(A, grid, dims_of(bounds));
 }
 
-NamedLinop with_missing_sizes(const NamedLinop& A, const DimMap& sizes) {
-  DimMap missing;
-  for (const auto& [d, n] : sizes) {
-    if (!A.size(d)) missing.emplace(d, n);
-  }
-  return missing.empty() ? A : A.with_sizes(missing);
-}
-
 }  // namespace
 
 DeviceGrid::DeviceGrid(Extents shape, std::vector<Device> devices)
@@ -241,7 +232,7 @@ SplitGrid split_linop_at(const NamedLinop& A, const TileBounds& bounds) {
 
 NamedLinop create_batched_linop(const NamedLinop& A, const std::vector<BatchSpec>& specs,
                                 const BatchOptions& options) {
-  return batched(with_missing_sizes(A, options.sizes), specs, device_of(A).value_or(Device{}));
+  return batched(completed(A, options.sizes), specs, device_of(A).value_or(Device{}));
 }
 
 NamedLinop create_batched_linop(const NamedLinop& A, const BatchSpec& spec,
@@ -286,7 +277,7 @@ TilingStrategy& TilingStrategy::copy_role(TileRole from, TileRole to) {
 
 NamedLinop create_batched_linop(const NamedLinop& A, const TilingStrategy& strategy,
                                 const BatchOptions& options) {
-  const NamedLinop sized = with_missing_sizes(A, options.sizes);
+  const NamedLinop sized = completed(A, options.sizes);
   SplitGrid grid = split_linop_at(sized, strategy.bounds);
   const std::size_t n = grid.tiles.size();
   if (!strategy.roles.empty() && strategy.roles.size() != n) {

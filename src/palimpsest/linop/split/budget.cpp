@@ -113,16 +113,6 @@ index_t operator_bytes(const std::vector<NamedLinop>& operators) {
   return bytes;
 }
 
-NamedLinop sized_for(const NamedLinop& A, const TensorType& x) {
-  const DimSizes bound = bind_of(A, A.ishape(), x.shape);
-  DimMap missing;
-  for (const ND& d : A.ishape()) {
-    const bool is_named = d.is_concrete() || d.is_ordinal();
-    if (is_named && !A.size(d)) missing.emplace(d, *bound.size(d));
-  }
-  return missing.empty() ? A : A.with_sizes(missing);
-}
-
 namespace {
 
 bool can_cut(const NamedLinop& A, const ND& d) {

@@ -50,8 +50,6 @@ index_t operator_bytes(const std::vector<NamedLinop>& operators);
 double work_of(const Plan& plan);
 /// Bytes of the constants of a plan.
 index_t constant_bytes(const Plan& plan);
-/// The operator with the sizes of an input recorded for dimensions of unknown size.
-NamedLinop sized_for(const NamedLinop& A, const TensorType& x);
 
 /// `C: 1, Z: 20`.
 std::string sizes_text(const DimMap& sizes);

@@ -12,6 +12,7 @@
 #include "palimpsest/kernels/reduce/reduce_leaves.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
+#include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/split/batch.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
 
@@ -178,12 +179,11 @@ NamedLinop joined_run(const NamedLinop& chain, const std::vector<NamedLinop>& pa
                       const Run& run) {
   const auto at = [&](std::size_t i) { return parts.begin() + static_cast<std::ptrdiff_t>(i); };
   NamedLinop joined = Chain(std::vector<NamedLinop>(at(run.first), at(run.last)));
-  DimMap missing;
+  DimMap sizes;
   for (const ND& d : joined.dims()) {
-    const auto n = d.is_concrete() && !joined.size(d) ? chain.size(d) : std::nullopt;
-    if (n) missing.emplace(d, *n);
+    if (const auto n = d.is_concrete() ? chain.size(d) : std::nullopt) sizes.emplace(d, *n);
   }
-  return missing.empty() ? joined : joined.with_sizes(missing);
+  return completed(joined, sizes);
 }
 
 struct TiledRun {

@@ -122,24 +122,23 @@ NamedLinop with_sizes_of_tile(const NamedLinop& given, const Tile& tile) {
   const DimMap recorded = given.linops().empty() ? given.recorded_sizes() : DimMap();
   const bool is_cut = cut_sizes(recorded, tile) == recorded;
   const NamedLinop made = is_cut ? given : split_unchanged(given, tile);
-  DimMap missing;
+  DimMap sizes;
   for (const auto& [d, range] : tile) {
     const bool is_there = made.ishape().contains(d) || made.oshape().contains(d);
-    if (is_there && !made.size(d)) missing.emplace(d, *range.stop - *range.start);
+    if (is_there) sizes.emplace(d, *range.stop - *range.start);
   }
-  return missing.empty() ? made : made.with_sizes(missing);
+  return completed(made, sizes);
 }
 
 // A tile with the dimensions that the whole has absorbed: it is not cut along them.
 NamedLinop with_what_is_absorbed(const NamedLinop& made, const NamedLinop& whole) {
   const Dims absorbed = absorbed_dims(whole);
   const NamedLinop marked = with_absorbed(made, absorbed);
-  DimMap missing;
+  DimMap sizes;
   for (const ND& d : absorbed) {
-    const auto n = whole.size(d);
-    if (n && !marked.size(d)) missing.emplace(d, *n);
+    if (const auto n = whole.size(d)) sizes.emplace(d, *n);
   }
-  return missing.empty() ? marked : marked.with_sizes(missing);
+  return completed(marked, sizes);
 }
 
 }  // namespace

@@ -152,12 +152,7 @@ Tensor to_dense(const NamedLinop& A, const TestOptions& options) {
 }
 
 NamedLinop with_sizes_of(const NamedLinop& A, const Tensor& x) {
-  const DimSizes bound = palimpsest::bind(A.ishape(), x.shape());
-  DimMap missing;
-  for (const ND& d : A.ishape()) {
-    if (d.is_concrete() && !A.size(d)) missing.emplace(d, *bound.size(d));
-  }
-  return missing.empty() ? A : A.with_sizes(missing);
+  return sized_for(A, {x.dtype(), x.shape(), x.device()});
 }
 
 }  // namespace palimpsest
