@@ -357,7 +357,17 @@ class Compiler {
   Compiled finish() {
     std::vector<RewriteProfile> reports;
     std::shared_ptr<const CompileFacts> facts;
-    auto program = make_program(optimized_graph(&reports, &facts));
+    auto program =
+        make_program(optimized_graph(&reports, &facts),
+                     {.mode = mode_.base(),
+                      .inspection = mode_.inspection(),
+                      .config = config_,
+                      .budget = options_.budget_bytes ? options_.budget_bytes : config_->budget,
+                      .outputs = std::move(out_options_),
+                      .is_single = is_single_,
+                      .trust_input = options_.trust_input,
+                      .places_joins = mode_.selection().contains(place_joins()),
+                      .keeps_bits = mode_.selection().keeps_bits()});
     program->facts = std::move(facts);
     program->rewrites = std::move(reports);
     program->refusals = std::move(*refusals_);
@@ -372,16 +382,7 @@ class Compiler {
     }
     program->containers = std::move(cell_specs_);
     program->n_container_inputs = n_container_inputs_;
-    program->outputs = std::move(out_options_);
-    program->is_single = is_single_;
     program->updated = std::move(updated_);
-    program->mode = mode_.base();
-    program->places_joins = mode_.selection().contains(place_joins());
-    program->keeps_bits = mode_.selection().keeps_bits();
-    program->inspection = mode_.inspection();
-    program->trust_input = options_.trust_input;
-    program->budget = options_.budget_bytes ? options_.budget_bytes : config_->budget;
-    program->config = config_;
     program->finish();
     program->compile_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -410,8 +411,8 @@ class Compiler {
 
 }  // namespace
 
-std::shared_ptr<Program> make_program(FunctionGraph graph) {
-  return std::make_shared<Program>(std::move(graph), &StagedProgram::make);
+std::shared_ptr<Program> make_program(FunctionGraph graph, ProgramOptions options) {
+  return std::make_shared<Program>(std::move(graph), std::move(options), &StagedProgram::make);
 }
 
 Compiled compile(std::vector<In> inputs, Outputs outputs, FunctionOptions options) {

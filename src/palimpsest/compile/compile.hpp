@@ -17,8 +17,8 @@ struct Compiled {
 };
 Compiled compile(std::vector<In> inputs, Outputs outputs, FunctionOptions options);
 
-/// A program of this graph, nothing else filled in.
-std::shared_ptr<Program> make_program(FunctionGraph graph);
+/// A program of this graph with these options, nothing else filled in.
+std::shared_ptr<Program> make_program(FunctionGraph graph, ProgramOptions options = {});
 
 /// The program without its updates and the inputs that only they needed; `kept` tells which
 /// containers remain.

@@ -68,7 +68,7 @@ std::shared_ptr<const Program> without_updates(const Program& program, std::vect
   for (ArgumentSpec& spec : arguments) {
     if (spec.container >= 0) spec.container = keep_container(spec.container);
   }
-  auto result = make_program(FunctionGraph(inputs, graph.outputs()));
+  auto result = make_program(FunctionGraph(inputs, graph.outputs()), program);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool may_write = i < arguments.size() && arguments[i].is_mutable;
     if (!may_write) result->graph.protect(result->graph.inputs()[i]);
@@ -85,15 +85,6 @@ std::shared_ptr<const Program> without_updates(const Program& program, std::vect
     result->containers.push_back(std::move(spec));
   }
   result->n_container_inputs = n_container_inputs;
-  result->outputs = program.outputs;
-  result->is_single = program.is_single;
-  result->mode = program.mode;
-  result->places_joins = program.places_joins;
-  result->keeps_bits = program.keeps_bits;
-  result->inspection = program.inspection;
-  result->trust_input = program.trust_input;
-  result->budget = program.budget;
-  result->config = program.config;
   result->finish();
   return result;
 }

@@ -213,7 +213,7 @@ class FunctionReader {
     const std::vector<std::string> known = Config::keys();
     for (const auto& [key, value] : json.raw().items()) {
       if (std::find(known.begin(), known.end(), key) == known.end())
-        continue;  // of a newer library
+        continue;  // of another version
       try {
         config->set(key, json.at(key.c_str()).text());
       } catch (const ValueError& error) {

@@ -104,32 +104,36 @@ struct StagesSlot {
   std::shared_ptr<const Stages> made;
 };
 
+/// Options of a program, which do not follow from its graph: a program made from another one, or
+/// read from a file, has the same.
+struct ProgramOptions {
+  Mode mode;                                     // without the inspection
+  std::shared_ptr<const Inspection> inspection;  // null: nothing looks at the calls
+  std::shared_ptr<const Config> config;
+  std::optional<index_t> budget;
+  std::vector<OutOptions> outputs;
+  bool is_single = false, trust_input = false;
+  bool places_joins = true;  // are inputs of joins computed in their slice of the result?
+  bool keeps_bits = false;   // see RewriteSelection::keeps_bits()
+};
+
 /// An optimized graph and the roles of its inputs and outputs. Immutable but for the plans.
 ///
 /// The graph's inputs are the arguments and then the containers; its outputs are the results and
 /// then the updates. A container that is only the default value of an argument comes last among the
 /// containers and has no input of its own.
-struct Program {
+struct Program : ProgramOptions {
   FunctionGraph graph;
   std::vector<ArgumentSpec> arguments;
   std::vector<ImplicitSpec> implicit;
   std::vector<ContainerSpec> containers;
   std::size_t n_container_inputs = 0;
-  std::vector<OutOptions> outputs;
-  bool is_single = false;
   std::vector<int> updated;       // per update: which container
   std::vector<bool> overwritten;  // per graph input: does a step write its memory?
   std::vector<char> is_updated;   // per container
   bool overwrites_any = false;
-  bool borrows_any = false;                      // does an output lie in the frame?
-  Mode mode;                                     // without the inspection
-  std::shared_ptr<const Inspection> inspection;  // null: nothing looks at the calls
-  std::shared_ptr<const CompileFacts> facts;     // of the inspection; null: none
-  bool trust_input = false;
-  bool places_joins = true;  // are inputs of joins computed in their slice of the result?
-  bool keeps_bits = false;   // see RewriteSelection::keeps_bits()
-  std::optional<index_t> budget;
-  std::shared_ptr<const Config> config;
+  bool borrows_any = false;                   // does an output lie in the frame?
+  std::shared_ptr<const CompileFacts> facts;  // of the inspection; null: none
   double compile_seconds = 0;
   std::vector<RewriteProfile> rewrites;  // of the run that succeeded
   std::vector<InplaceRefusal> refusals;  // of its in-place passes
@@ -137,8 +141,8 @@ struct Program {
   std::unique_ptr<StagesSlot> stages = std::make_unique<StagesSlot>();
 
   using StagesMaker = std::shared_ptr<const Stages> (*)(const Program&);
-  Program(FunctionGraph made, StagesMaker stages_maker)
-      : graph(std::move(made)), make_stages(stages_maker) {}
+  Program(FunctionGraph made, ProgramOptions options, StagesMaker stages_maker)
+      : ProgramOptions(std::move(options)), graph(std::move(made)), make_stages(stages_maker) {}
   StagesMaker make_stages;
   /// Fills in the members that follow from the others.
   void finish();
