@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "palimpsest/compile/resolve.hpp"
-#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/ops/elementwise/elementwise.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 
@@ -25,12 +24,17 @@ void for_each_needed(const Variable& expression, F&& f) {
   }
 }
 
-// The op on inputs of other types. An elementwise op holds the dtypes of its operands.
-Apply applied_anew(const Op& op, std::span<const Variable> inputs) {
-  const auto* const elementwise = dynamic_cast<const ops::Elementwise*>(&op);
+// The application on inputs that may have other types. An elementwise op holds the dtypes of its
+// operands.
+Apply applied_anew(const Apply& node, std::span<const Variable> inputs) {
+  if (std::ranges::equal(inputs, node.inputs())) return node;
+  if (std::ranges::equal(inputs, node.inputs(), {}, &Variable::type, &Variable::type)) {
+    return applied_again(node, inputs);
+  }
+  const auto* const elementwise = dynamic_cast<const ops::Elementwise*>(&node.op());
   const bool converts =
       elementwise && elementwise->scalar_op() && *elementwise->scalar_op() != ScalarOp::identity;
-  if (!converts) return op.make_node(inputs);
+  if (!converts) return node.op().make_node(inputs);
   return ops::elementwise(*elementwise->scalar_op(), inputs).owner();
 }
 
@@ -85,8 +89,7 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
     }
     const bool is_needed = std::find(from[i].begin(), from[i].end(), given_[i]) != from[i].end();
     if (is_needed || old_.size() > 1) {
-      new_[i] = is_strict_ ? clone_graph({&given_[i], 1}, from[i], to)[0]
-                           : rebuild_graph({&given_[i], 1}, from[i], to)[0];
+      new_[i] = map_graph({&given_[i], 1}, from[i], to, twin())[0];
     }
   }
 }
@@ -121,44 +124,14 @@ std::vector<std::size_t> Substitution::order_of_dependence(
   throw ValueError("[function] givens form a cycle: each of " + text + " needs another one");
 }
 
+TwinMaker Substitution::twin() const { return is_strict_ ? applied_again : applied_anew; }
+
 std::vector<Variable> Substitution::operator()(std::span<const Variable> outputs) const {
   if (old_.empty()) return {outputs.begin(), outputs.end()};
   std::vector<Variable> from = inputs_, to = inputs_;
   from.insert(from.end(), old_.begin(), old_.end());
   to.insert(to.end(), new_.begin(), new_.end());
-  return is_strict_ ? clone_graph(outputs, from, to) : rebuild_graph(outputs, from, to);
-}
-
-std::vector<Variable> rebuild_graph(std::span<const Variable> outputs,
-                                    std::span<const Variable> inputs,
-                                    std::span<const Variable> replacements) {
-  std::unordered_map<const VariableNode*, Variable> copies;
-  for (std::size_t i = 0; i < inputs.size(); ++i) copies[inputs[i].node()] = replacements[i];
-  const auto copy_of = [&](const Variable& v) {
-    const auto it = copies.find(v.node());
-    return it == copies.end() ? v : it->second;
-  };
-  for (const Apply& node : applications_of(outputs, inputs)) {
-    std::vector<Variable> arguments;
-    bool same_types = true, same = true;
-    for (const Variable& v : node.inputs()) {
-      arguments.push_back(copy_of(v));
-      same = same && arguments.back() == v;
-      same_types = same_types && arguments.back().type() == v.type();
-    }
-    if (same) continue;
-    std::vector<TensorType> types;
-    for (const Variable& v : node.outputs()) types.push_back(v.type());
-    const Apply copy = same_types ? Apply::make(node.op_ptr(), arguments, std::move(types))
-                                  : applied_anew(node.op(), arguments);
-    copy_marks(node, copy);
-    for (std::size_t i = 0; i < node.output_count(); ++i) {
-      copies.try_emplace(node.output(i).node(), copy.output(i));
-    }
-  }
-  std::vector<Variable> result;
-  for (const Variable& v : outputs) result.push_back(copy_of(v));
-  return result;
+  return map_graph(outputs, from, to, twin());
 }
 
 }  // namespace palimpsest

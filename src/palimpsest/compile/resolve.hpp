@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "palimpsest/compile/compile.hpp"
+#include "palimpsest/graph/marks.hpp"
 
 namespace palimpsest {
 
@@ -50,17 +51,13 @@ class Substitution {
  private:
   std::vector<std::size_t> order_of_dependence(
       const std::vector<std::vector<std::size_t>>& needs) const;
+  TwinMaker twin() const;
 
   std::vector<Variable> inputs_;  // where the graph is cut
   std::vector<Variable> old_, new_;
   std::vector<Variable> given_;
   bool is_strict_;
 };
-
-/// A copy of a graph over other roots, whose types may differ: every op is applied anew.
-std::vector<Variable> rebuild_graph(std::span<const Variable> outputs,
-                                    std::span<const Variable> inputs,
-                                    std::span<const Variable> replacements);
 
 /// A value as a Variable of the type, as a constant unless it is a Variable already. The errors of
 /// filter().

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/graph/marks.hpp"
 
+#include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/graph/op.hpp"
 #include "palimpsest/graph/origin.hpp"
 
 namespace palimpsest {
@@ -21,6 +23,36 @@ void pass_marks(const Variable& old, const Variable& with) {
   VariableTags& tags = with.tags();
   tags.indestructible = tags.indestructible || old.tags().indestructible;
   tags.nan_guard = tags.nan_guard && old.tags().nan_guard;
+}
+
+Apply applied_again(const Apply& node, std::span<const Variable> inputs) {
+  std::vector<TensorType> types;
+  for (const Variable& v : node.outputs()) types.push_back(v.type());
+  return Apply::make(node.op_ptr(), inputs, std::move(types));
+}
+
+std::vector<Variable> map_graph(std::span<const Variable> outputs, std::span<const Variable> inputs,
+                                std::span<const Variable> replacements, const TwinMaker& twin) {
+  if (inputs.size() != replacements.size()) {
+    throw InternalError("[clone_graph] as many replacements as inputs expected");
+  }
+  PointerMap<const VariableNode, Variable> copies;
+  for (std::size_t i = 0; i < inputs.size(); ++i) copies[inputs[i].node()] = replacements[i];
+  const auto copies_of = [&](std::span<const Variable> values) {
+    std::vector<Variable> result(values.begin(), values.end());
+    for (Variable& v : result) {
+      if (const Variable* const copy = copies.find(v.node())) v = *copy;
+    }
+    return result;
+  };
+  for (const Apply& node : applications_of(outputs, inputs)) {
+    const Apply copy = twin(node, copies_of(node.inputs()));
+    copy_marks(node, copy);
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+      copies.try_emplace(node.output(i).node(), copy.output(i));
+    }
+  }
+  return copies_of(outputs);
 }
 
 }  // namespace palimpsest

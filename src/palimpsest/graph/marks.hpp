@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what a value or an application has beyond its computation. Everything that copies,
-// replaces or rebuilds parts of a graph passes it on by these functions.
+// Internal: copies of graphs, and what a value or an application has beyond its computation.
+// Everything that copies, replaces or rebuilds parts of a graph passes it on by these functions.
 #pragma once
+
+#include <functional>
 
 #include "palimpsest/graph/variable.hpp"
 
@@ -15,5 +17,13 @@ void copy_marks(const Apply& from, const Apply& to);
 /// Gives a new value in the place of an old one the old one's tags, and its name unless it has one.
 /// FunctionGraph does so with each replacement that is new in the graph.
 void pass_marks(const Variable& old, const Variable& with);
+
+/// Gives the copy of an application for copies of its inputs.
+using TwinMaker = std::function<Apply(const Apply&, std::span<const Variable>)>;
+/// The same op on other inputs of the same types.
+Apply applied_again(const Apply& node, std::span<const Variable> inputs);
+/// Copies a graph as clone_graph does, but each application by `twin`. Marks pass to the copies.
+std::vector<Variable> map_graph(std::span<const Variable> outputs, std::span<const Variable> inputs,
+                                std::span<const Variable> replacements, const TwinMaker& twin);
 
 }  // namespace palimpsest

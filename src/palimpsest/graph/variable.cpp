@@ -57,10 +57,8 @@ VariableTags& Variable::tags() const {
 Variable Variable::copy() const {
   const VariableNode& from = checked(node_);
   if (!from.owner) return Variable(std::make_shared<VariableNode>(from));
-  std::vector<TensorType> types;
-  for (const VariableNode& output : from.owner->outputs) types.push_back(output.type);
-  const Apply made = Apply::make(from.owner->op, from.owner->inputs, std::move(types));
-  const Variable result = made.output(static_cast<std::size_t>(from.index));
+  const auto index = static_cast<std::size_t>(from.index);
+  const Variable result = applied_again(owner(), from.owner->inputs).output(index);
   copy_marks(*this, result);
   return result;
 }
@@ -180,29 +178,7 @@ std::vector<Apply> applications_of(std::span<const Variable> outputs,
 std::vector<Variable> clone_graph(std::span<const Variable> outputs,
                                   std::span<const Variable> inputs,
                                   std::span<const Variable> replacements) {
-  if (inputs.size() != replacements.size()) {
-    throw InternalError("[clone_graph] as many replacements as inputs expected");
-  }
-  PointerMap<const VariableNode, Variable> copies;
-  for (std::size_t i = 0; i < inputs.size(); ++i) copies[inputs[i].node()] = replacements[i];
-  const auto copy_of = [&](const Variable& v) {
-    const Variable* const copy = copies.find(v.node());
-    return copy ? *copy : v;
-  };
-  for (const Apply& node : applications_of(outputs, inputs)) {
-    std::vector<Variable> arguments;
-    std::vector<TensorType> types;
-    for (const Variable& v : node.inputs()) arguments.push_back(copy_of(v));
-    for (const Variable& v : node.outputs()) types.push_back(v.type());
-    const Apply copy = Apply::make(node.op_ptr(), arguments, std::move(types));
-    copy_marks(node, copy);
-    for (std::size_t i = 0; i < node.output_count(); ++i) {
-      copies.try_emplace(node.output(i).node(), copy.output(i));
-    }
-  }
-  std::vector<Variable> result;
-  for (const Variable& v : outputs) result.push_back(copy_of(v));
-  return result;
+  return map_graph(outputs, inputs, replacements, applied_again);
 }
 
 }  // namespace palimpsest

@@ -41,24 +41,10 @@ const ops::IfElse* as_choice(const Apply& node) {
 
 StagedProgram::StagedProgram(const Program& program)
     : config_(program.config), options_(options_of_stages(program)) {
-  std::unordered_map<const VariableNode*, Variable> twins;
   for (const Variable& v : program.graph.inputs()) {
-    inputs_.push_back(make_input(v.type()));
-    copy_marks(v, inputs_.back());
-    twins.emplace(v.node(), inputs_.back());
+    copy_marks(v, inputs_.emplace_back(make_input(v.type())));
   }
-  const auto twin_of = [&](const Variable& v) { return v.is_constant() ? v : twins.at(v.node()); };
-  for (const Apply& node : program.graph.toposort()) {
-    std::vector<Variable> inputs;
-    for (const Variable& v : node.inputs()) inputs.push_back(twin_of(v));
-    Apply made = node.op().pure()->make_node(inputs);
-    if (dynamic_cast<const ops::Loop*>(&made.op())) made = ops::with_pure_body(made);
-    copy_marks(node, made);
-    for (std::size_t k = 0; k < node.output_count(); ++k) {
-      twins.emplace(node.output(k).node(), made.output(k));
-    }
-  }
-  for (const Variable& v : program.graph.outputs()) outputs_.push_back(twin_of(v));
+  outputs_ = map_graph(program.graph.outputs(), program.graph.inputs(), inputs_, ops::pure_twin);
 }
 
 std::shared_ptr<const Stages> StagedProgram::make(const Program& program) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
@@ -54,24 +55,17 @@ std::optional<std::pair<Variable, ElementLayout>> part_of_variable(const Variabl
 // move along.
 Variable rebuilt(const Variable& expression, const std::vector<Variable>& from,
                  const std::vector<Variable>& to, Device device) {
-  std::unordered_map<const VariableNode*, Variable> copies;
-  for (std::size_t i = 0; i < from.size(); ++i) copies[from[i].node()] = to[i];
-  const auto copy_of = [&](const Variable& v) {
-    const auto [at, is_new] = copies.try_emplace(v.node(), v);
-    if (is_new && v.is_constant() && v.type().device != device) {
-      at->second = constant(v.constant_value().to(device), v.name());
+  std::unordered_map<Variable, Variable> moved;
+  return map_graph({&expression, 1}, from, to, [&](const Apply& node, auto given) {
+    std::vector<Variable> inputs(given.begin(), given.end());
+    for (Variable& v : inputs) {
+      if (!v.is_constant() || v.type().device == device) continue;
+      const auto [at, is_new] = moved.try_emplace(v);
+      if (is_new) at->second = constant(v.constant_value().to(device), v.name());
+      v = at->second;
     }
-    return at->second;
-  };
-  for (const Apply& node : applications_of({&expression, 1}, from)) {
-    std::vector<Variable> inputs;
-    for (const Variable& v : node.inputs()) inputs.push_back(copy_of(v));
-    const Apply copy = node.op().make_node(inputs);
-    for (std::size_t i = 0; i < node.output_count(); ++i) {
-      copies.try_emplace(node.output(i).node(), copy.output(i));
-    }
-  }
-  return copy_of(expression);
+    return node.op().make_node(inputs);
+  })[0];
 }
 
 }  // namespace

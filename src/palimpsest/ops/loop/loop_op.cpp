@@ -595,26 +595,12 @@ Variable without_unused_of_loops(const Variable& v) {
   return clone_graph(graph.outputs(), graph.inputs(), roots)[0];
 }
 
-Apply with_pure_body(const Apply& apply) {
-  const auto& op = dynamic_cast<const Loop&>(apply.op());
-  std::unordered_map<const VariableNode*, Variable> twins;
-  const auto twin_of = [&](const Variable& v) {
-    const auto it = twins.find(v.node());
-    return it == twins.end() ? v : it->second;
-  };
-  for (const Apply& node : applications_of(op.body_outputs(), op.body_inputs())) {
-    std::vector<Variable> inputs;
-    for (const Variable& v : node.inputs()) inputs.push_back(twin_of(v));
-    Apply made = node.op().pure()->make_node(inputs);
-    if (dynamic_cast<const Loop*>(&made.op())) made = with_pure_body(made);
-    copy_marks(node, made);
-    for (std::size_t k = 0; k < node.output_count(); ++k) {
-      twins.emplace(node.output(k).node(), made.output(k));
-    }
-  }
-  std::vector<Variable> outputs;
-  for (const Variable& v : op.body_outputs()) outputs.push_back(twin_of(v));
-  return with_body(apply, op.body_inputs(), outputs);
+Apply pure_twin(const Apply& node, std::span<const Variable> inputs) {
+  const Apply made = node.op().pure()->make_node(inputs);
+  const auto* const loop = dynamic_cast<const Loop*>(&made.op());
+  if (!loop) return made;
+  const std::vector<Variable>& roots = loop->body_inputs();
+  return with_body(made, roots, map_graph(loop->body_outputs(), roots, roots, pure_twin));
 }
 
 Apply with_body(const Apply& apply, std::span<const Variable> inputs,

@@ -146,8 +146,8 @@ void drop_unread(LoopParts& parts);
 int drop_unused_of_loops(FunctionGraph& graph);
 /// The value, computed by loops without their unused parts.
 Variable without_unused_of_loops(const Variable& v);
-/// The same loop with a body, and bodies in that, that overwrite nothing.
-Apply with_pure_body(const Apply& loop);
+/// The application to other inputs that overwrites nothing; nor do the bodies of a loop.
+Apply pure_twin(const Apply& node, std::span<const Variable> inputs);
 /// The same loop with another graph for its body.
 Apply with_body(const Apply& loop, std::span<const Variable> inputs,
                 std::span<const Variable> outputs);
