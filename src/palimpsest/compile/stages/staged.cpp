@@ -28,7 +28,8 @@ FunctionOptions options_of_stages(const Program& program) {
   options.profile = false;
   options.on_unused_input = Reaction::ignore;
   options.no_default_updates = true;
-  options.trust_input = true;  // values of the program's own
+  options.rebuild_strict = false;  // a chosen value knows more of its extents
+  options.trust_input = true;      // values of the program's own
   return options;
 }
 
@@ -63,10 +64,12 @@ const Function& StagedProgram::piece(const Key& key, const std::function<Functio
   return pieces_.emplace(key, std::move(made)).first->second;
 }
 
-Function StagedProgram::compiled(std::vector<In> inputs,
-                                 const std::vector<Variable>& outputs) const {
+Function StagedProgram::compiled(std::vector<In> inputs, const std::vector<Variable>& outputs,
+                                 const Givens& choices) const {
   const ConfigScope scope(config_);
-  return function(std::move(inputs), std::vector<Out>(outputs.begin(), outputs.end()), options_);
+  FunctionOptions options = options_;
+  options.givens = choices;
+  return function(std::move(inputs), std::vector<Out>(outputs.begin(), outputs.end()), options);
 }
 
 // -- values ------------------------------------------------------------------------------------
@@ -181,7 +184,7 @@ StagedRun::Piece StagedRun::piece_for(const std::vector<Variable>& wanted) const
     const auto inside = reads_inside.find(v.node());
     return pending_.read_count(v) > (inside == reads_inside.end() ? 0 : inside->second);
   };
-  std::unordered_set<const VariableNode*> seen;
+  std::unordered_set<const VariableNode*> seen, chosen;
   const auto note_input = [&](const Variable& v) {
     if (v.is_constant() || !values_.contains(v.node()) || !seen.insert(v.node()).second) return;
     piece.inputs.push_back(v);
@@ -189,7 +192,11 @@ StagedRun::Piece StagedRun::piece_for(const std::vector<Variable>& wanted) const
   };
   const std::unordered_set<Variable> is_wanted(wanted.begin(), wanted.end());
   for (const Apply& node : piece.nodes) {
-    for (const Variable& v : node.inputs()) note_input(pending_.resolved(v));
+    for (const Variable& v : node.inputs()) {
+      const Variable by = pending_.resolved(v);
+      if (by != v && chosen.insert(v.node()).second) piece.choices.emplace_back(v, by);
+      note_input(by);
+    }
     for (const Variable& v : node.outputs()) {
       if (is_needed_later(v) && !is_wanted.contains(v)) piece.outputs.push_back(v);
     }
@@ -207,42 +214,19 @@ StagedProgram::Key StagedRun::key_of(const Piece& piece) const {
   key.push_back(0);
   for (const Variable& v : piece.outputs) key.push_back(number(v));
   key.push_back(0);
-  for (const Apply& node : piece.nodes) {
-    for (const Variable& v : node.inputs()) {
-      const Variable by = pending_.resolved(v);
-      if (by != v) key.insert(key.end(), {number(v), number(by)});
-    }
+  for (const auto& [choice, by] : piece.choices) {
+    key.insert(key.end(), {number(choice), number(by.variable())});
   }
   return key;
 }
 
 Function StagedRun::compiled(const Piece& piece) const {
-  std::unordered_map<const VariableNode*, Variable> copies;
-  std::vector<In> ins;
+  std::vector<In> inputs;
   for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
-    const Variable& v = piece.inputs[i];
-    const Variable copy = make_input(v.type());
-    copy_marks(v, copy);
-    copies.emplace(v.node(), copy);
     const bool is_lent = piece.is_lent[i];
-    ins.emplace_back(copy, InOptions{.is_mutable = is_lent, .borrow = is_lent});
+    inputs.emplace_back(piece.inputs[i], InOptions{.is_mutable = is_lent, .borrow = is_lent});
   }
-  const auto copy_of = [&](const Variable& raw) {
-    const Variable v = pending_.resolved(raw);
-    return v.is_constant() ? v : copies.at(v.node());
-  };
-  for (const Apply& node : piece.nodes) {
-    std::vector<Variable> from;
-    for (const Variable& v : node.inputs()) from.push_back(copy_of(v));
-    const Apply made = node.op().make_node(from);
-    copy_marks(node, made);
-    for (std::size_t k = 0; k < node.output_count(); ++k) {
-      copies.emplace(node.output(k).node(), made.output(k));
-    }
-  }
-  std::vector<Variable> outs;
-  for (const Variable& v : piece.outputs) outs.push_back(copy_of(v));
-  return program_.compiled(std::move(ins), outs);
+  return program_.compiled(std::move(inputs), piece.outputs, piece.choices);
 }
 
 void StagedRun::compute(const std::vector<Variable>& wanted) {

@@ -37,7 +37,9 @@ class StagedProgram : public Stages {
 
   /// Compiles at the first use of a key.
   const Function& piece(const Key& key, const std::function<Function()>& make) const;
-  Function compiled(std::vector<In> inputs, const std::vector<Variable>& outputs) const;
+  /// `choices`: the values that stand for outputs of decided choices.
+  Function compiled(std::vector<In> inputs, const std::vector<Variable>& outputs,
+                    const Givens& choices = {}) const;
 
   const std::shared_ptr<const Config> config_;
   const FunctionOptions options_;           // of every stage

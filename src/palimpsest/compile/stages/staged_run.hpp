@@ -27,6 +27,7 @@ class StagedRun {
     std::vector<Apply> nodes;
     std::vector<Variable> inputs = {}, outputs = {};
     std::vector<bool> is_lent = {};  // per input
+    Givens choices = {};             // what its nodes read for values that were chosen
   };
 
   // -- values
