@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: measurements of transforms, kept from process to process.
+// Internal: where measurements of transforms are kept from process to process.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace palimpsest {
 
 /// Where measurements are kept.
 struct WisdomPlace {
   bool measures = true;  // else all plans are estimates, which are the same in every process
-  std::string path;      // empty: kept in this process only
+  std::string path;      // of double precision; that of single precision ends in `f`. Empty: none
   friend bool operator==(const WisdomPlace&, const WisdomPlace&) = default;
 };
 
@@ -24,19 +23,5 @@ const WisdomPlace& wisdom_place();
 
 /// A text that identifies the processor and the library: measurements of different machines differ.
 std::string machine_name();
-
-/// Converts measurements of both precisions to the content of a file; and back. Text that is
-/// damaged, truncated or from another machine gives false and no measurements.
-std::string wisdom_text(std::string_view single, std::string_view twice);
-bool parse_wisdom(std::string_view text, std::string& single, std::string& twice);
-
-enum class WisdomPart { both, single, twice };
-/// Adds the measurements of a file, of one precision or both, to those of this process. False if
-/// the file is missing or of another kind. A precision that is not read costs no memory of the
-/// library.
-bool load_wisdom(const std::string& path, WisdomPart part = WisdomPart::both);
-/// Writes the measurements of this process. The file is replaced as a whole or left unchanged.
-/// False if it cannot be written, which is not an error.
-bool save_wisdom(const std::string& path);
 
 }  // namespace palimpsest

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <new>
@@ -13,6 +14,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/fft/chirp_line.hpp"
@@ -61,8 +63,8 @@ struct Fftw;
     static constexpr const char* kGetThreads = #prefix "_planner_nthreads";                  \
     static constexpr const char* kLibraries[] = {"lib" #prefix "3_threads.so.3",             \
                                                  "lib" #prefix "3_omp.so.3"};                \
-    static bool learn(const std::string& text) {                                             \
-      return prefix##_import_wisdom_from_string(text.c_str()) != 0;                          \
+    static bool learn(const std::string& path) {                                             \
+      return prefix##_import_wisdom_from_filename(path.c_str()) != 0;                        \
     }                                                                                        \
   };
 PALIMPSEST_FFTW(float, fftwf)
@@ -130,9 +132,7 @@ class LinePlan<T>::Impl {
     if (effort == FftEffort::measure && n >= kShortestMeasured && wisdom_place().measures) {
       static std::once_flag loaded;
       std::call_once(loaded, [] {
-        constexpr bool kIsSingle = std::is_same_v<T, float>;
-        if (wisdom_place().path.empty()) return;
-        load_wisdom(wisdom_place().path, kIsSingle ? WisdomPart::single : WisdomPart::twice);
+        if (const std::string path = kept_path(); !path.empty()) load_wisdom<T>(path);
       });
       const auto bytes = static_cast<std::size_t>(lines * distance) * sizeof(Complex);
       const FftMemory in(bytes), out(bytes);
@@ -167,6 +167,12 @@ class LinePlan<T>::Impl {
                           reinterpret_cast<Complex*>(out), sign, flags | FFTW_PRESERVE_INPUT);
   }
 
+  // The file of this precision; empty: none.
+  static std::string kept_path() {
+    const std::string& path = wisdom_place().path;
+    return path.empty() || std::is_same_v<T, double> ? path : path + "f";
+  }
+
   // Plans from wisdom if available; otherwise measures, and saves the result.
   void measure(const typename Fftw<T>::Dim& line, const typename Fftw<T>::Dim& batch, std::byte* in,
                std::byte* out, int sign) {
@@ -181,26 +187,38 @@ class LinePlan<T>::Impl {
       const std::lock_guard lock(planner_mutex);
       Fftw<T>::limit(FFTW_NO_TIMELIMIT);
     }
-    if (wisdom_place().path.empty()) return;
-    // Another process may have written the file meanwhile.
-    load_wisdom(wisdom_place().path);
-    save_wisdom(wisdom_place().path);
+    const std::string path = kept_path();
+    if (path.empty()) return;
+    load_wisdom<T>(path);  // another process may have written the file meanwhile
+    save_wisdom<T>(path);
   }
 
   typename Fftw<T>::Plan plan_ = nullptr;
   std::unique_ptr<const ChirpLine<T>> chirp_;  // replaces the plan of FFTW
 };
 
-void export_wisdom(std::string& single, std::string& twice) {
+template <class T>
+bool load_wisdom(const std::string& path) {
   const std::lock_guard lock(planner_mutex);
-  single = Fftw<float>::wisdom();
-  twice = Fftw<double>::wisdom();
+  return Fftw<T>::learn(path);
 }
 
-bool import_wisdom(const std::string& single, const std::string& twice) {
-  const std::lock_guard lock(planner_mutex);
-  return (single.empty() || Fftw<float>::learn(single)) &&
-         (twice.empty() || Fftw<double>::learn(twice));
+template <class T>
+bool save_wisdom(const std::string& path) {
+  try {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code ignored;
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+    AtomicFile file(path);
+    {
+      const std::lock_guard lock(planner_mutex);
+      file.write(Fftw<T>::wisdom());
+    }
+    file.commit();
+    return true;
+  } catch (const IoError&) {
+    return false;
+  }
 }
 
 template <class T>
@@ -234,6 +252,10 @@ void LinePlan<T>::execute(const std::complex<T>* in, std::complex<T>* out) const
 
 template class LinePlan<float>;
 template class LinePlan<double>;
+template bool load_wisdom<float>(const std::string& path);
+template bool load_wisdom<double>(const std::string& path);
+template bool save_wisdom<float>(const std::string& path);
+template bool save_wisdom<double>(const std::string& path);
 
 std::string fft_library_version() { return fftwf_version; }
 

@@ -52,9 +52,13 @@ class LinePlan {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Exports FFTW's measurements in this process: its own texts for both precisions.
-void export_wisdom(std::string& single, std::string& twice);
-/// Imports such texts; empty ones are ignored. False: FFTW does not understand a text.
-bool import_wisdom(const std::string& single, const std::string& twice);
+/// Adds FFTW's measurements of a file to those of this process, in the precision of T. False: the
+/// file is missing, or FFTW does not understand it.
+template <class T>
+bool load_wisdom(const std::string& path);
+/// Writes the measurements of this process. The file is replaced as a whole or left unchanged.
+/// False if it cannot be written, which is not an error.
+template <class T>
+bool save_wisdom(const std::string& path);
 
 }  // namespace palimpsest
