@@ -120,6 +120,16 @@ void add_graphs(std::vector<GrowthCase>& cases) {
     }
     return v;
   }));
+  cases.push_back(compiled("writes into views", [](auto& x, int n) {
+    const Variable rows = ops::roll(ops::stack(rolls_of(x, n)), 1, 1);
+    std::vector<Variable> terms;
+    for (index_t i = 0; i < n; ++i) {
+      const Variable row = rows(i, all);
+      const Variable part = ops::sin(Variable(row(slice(4, 6))));
+      terms.push_back(ops::roll(ops::set_subtensor(row, {slice(0, 2)}, part), 1, 0));
+    }
+    return sum_of(terms);
+  }));
   cases.push_back(compiled("gradient of rows", [](auto& x, int n) {
     const Variable rows = ops::stack(rolls_of(x, n));
     std::vector<Variable> terms;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Views of one array are found by the part that they show. Without this each write into a part goes
+// through all views: 10,000 writes into views take more than 6 times as long to compile
+// (bench/growth).
 #include "palimpsest/graph/many_uses.hpp"
 
 #include <algorithm>
