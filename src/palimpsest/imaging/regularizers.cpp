@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "palimpsest/base/edit_distance.hpp"
@@ -20,25 +21,6 @@
 
 namespace palimpsest {
 namespace {
-
-struct Name {
-  std::string_view text;
-  Penalty penalty;
-  bool has_weight, has_dims, has_across;
-};
-constexpr Name kRegularizerNames[] = {
-    {"l2", Penalty::l2, true, false, false},
-    {"l1", Penalty::l1, true, false, false},
-    {"l1wav", Penalty::l1_wavelet, true, true, false},
-    {"l1fft", Penalty::l1_fourier, true, true, false},
-    {"tv", Penalty::total_variation, true, true, false},
-    {"tgv", Penalty::generalized_variation, true, true, false},
-    {"lr", Penalty::low_rank, true, true, true},
-    {"llr", Penalty::locally_low_rank, true, true, true},
-    {"nonneg", Penalty::non_negative, false, false, false},
-    {"real", Penalty::real_valued, false, false, false},
-    {"ball", Penalty::ball, true, false, false},
-};
 
 // Reads a text from left to right, and says where it could not.
 class Reader {
@@ -87,67 +69,13 @@ std::optional<T> number_of(std::string_view text) {
   return value;
 }
 
-const Name& read_name(Reader& reader) {
-  const std::string_view word = reader.until("(:,");
-  const auto* const it = std::find_if(std::begin(kRegularizerNames), std::end(kRegularizerNames),
-                                      [&](const Name& name) { return name.text == word; });
-  if (it != std::end(kRegularizerNames)) return *it;
-  std::vector<std::string_view> known, nearest;
-  std::size_t least = std::string::npos;
-  for (const Name& name : kRegularizerNames) {
-    known.push_back(name.text);
-    // Words that share no more than a letter or two are not near.
-    if (edit_distance(word, name.text) > 1 + word.size() / 3) continue;
-    const std::size_t distance = edit_distance(word, name.text);
-    if (distance < least) nearest.clear();
-    least = std::min(least, distance);
-    if (distance == least) nearest.push_back(name.text);
-  }
-  const std::string advice =
-      nearest.empty() ? "" : fmt::format("; the nearest ones are {}", fmt::join(nearest, ", "));
-  reader.fail(fmt::format("unknown regularizer '{}', expected one of {}{}", word,
-                          fmt::join(known, ", "), advice),
-              0);
-}
-
-ND read_dimension(Reader& reader, std::string_view word, std::size_t at) {
+ND read_dimension(const Reader& reader, std::string_view word, std::size_t at) {
   try {
     const Dims dims{std::string(word)};
     if (dims.size() == 1 && !dims.has_wildcard()) return dims[0];
   } catch (const ValueError&) {
   }
   reader.fail(fmt::format("expected the name of a dimension, got '{}'", word), at);
-}
-
-// `A,B` or `A=8,B=8;T`, behind the opening parenthesis.
-void read_dimensions(Reader& reader, const Name& name, Regularizer& result) {
-  bool is_behind = false;
-  for (bool more = true; more;) {
-    const std::size_t at = reader.at();
-    const std::string_view word = reader.until("=,;):");
-    const bool is_empty = word.empty() && !is_behind && result.over.empty();
-    if (!is_empty) {
-      const ND d = read_dimension(reader, word, at);
-      if (result.over.contains(d) || result.across.contains(d)) {
-        reader.fail(fmt::format("{} stands there twice", d.str()), at);
-      }
-      (is_behind ? result.across : result.over).push_back(d);
-      if (reader.accept('=')) {
-        const std::size_t number = reader.at();
-        const auto extent = number_of<index_t>(reader.until(",;)"));
-        const bool takes = name.penalty == Penalty::locally_low_rank && !is_behind;
-        if (!takes) reader.fail("only blocks of llr have extents", number);
-        if (!extent || *extent < 1) reader.fail("expected a number of at least 1", number);
-        result.block.emplace_back(d, *extent);
-      }
-    }
-    if (!name.has_across || is_behind || !reader.accept(';')) {
-      more = reader.accept(',');
-    } else {
-      is_behind = true;
-    }
-  }
-  reader.expect(')');
 }
 
 double read_weight(Reader& reader) {
@@ -185,83 +113,53 @@ constexpr Choice<DifferenceBoundary> kBoundaries[] = {{"periodic", DifferenceBou
 constexpr Choice<DifferenceDirection> kDirections[] = {{"backward", DifferenceDirection::backward},
                                                        {"forward", DifferenceDirection::forward}};
 
-bool read_wavelet_key(Reader& reader, std::string_view key, Regularizer& result) {
-  const std::size_t at = reader.at();
-  if (key == "wavelet") {
-    result.wavelet = reader.until(",");
-    try {
-      wavelet_filter(result.wavelet);
-    } catch (const ValueError& error) {
-      reader.fail(untagged(error), at);
-    }
-  } else if (key == "levels") {
-    const std::string_view word = reader.until(",");
-    const int levels = number_of<int>(word).value_or(0);
-    if (word != "auto" && levels < 1) reader.fail("expected auto or a number of at least 1", at);
-    result.levels = word == "auto" ? kAutomaticLevels : levels;
-  } else if (key == "shift") {
-    result.shift = chosen(reader, reader.until(","), at, kShifts);
-  } else if (key == "joint") {
-    result.joint = read_dimension(reader, reader.until(","), at);
-  } else {
-    return false;
-  }
-  return true;
+// A key of a term, and the function that reads its value.
+struct Key {
+  std::string_view text;
+  void (*read)(const Reader& reader, std::string_view word, std::size_t at, Regularizer& result);
+};
+
+template <auto member, const auto& choices>
+void read_choice(const Reader& reader, std::string_view word, std::size_t at, Regularizer& result) {
+  result.*member = chosen(reader, word, at, choices);
 }
 
-bool read_other_key(Reader& reader, std::string_view key, Regularizer& result) {
-  const std::size_t at = reader.at();
-  if (result.penalty == Penalty::total_variation) {
-    if (key == "iso") {
-      result.isotropic = chosen(reader, reader.until(","), at, kSwitch);
-    } else if (key == "boundary") {
-      result.boundary = chosen(reader, reader.until(","), at, kBoundaries);
-    } else if (key == "direction") {
-      result.direction = chosen(reader, reader.until(","), at, kDirections);
-    } else {
-      return false;
-    }
-    return true;
+void read_wavelet(const Reader& reader, std::string_view word, std::size_t at,
+                  Regularizer& result) {
+  result.wavelet = word;
+  try {
+    wavelet_filter(result.wavelet);
+  } catch (const ValueError& error) {
+    reader.fail(untagged(error), at);
   }
-  if (result.penalty == Penalty::generalized_variation && key == "ratio") {
-    const auto ratio = number_of<double>(reader.until(","));
-    if (!ratio || !(*ratio > 0) || !std::isfinite(*ratio)) {
-      reader.fail("expected a number > 0", at);
-    }
-    result.ratio = *ratio;
-    return true;
-  }
-  if (result.penalty != Penalty::locally_low_rank) return false;
-  if (key == "shift") {
-    result.shift = chosen(reader, reader.until(","), at, kShifts);
-  } else if (key == "scale") {
-    result.scale = chosen(reader, reader.until(","), at, kScales);
-  } else {
-    return false;
-  }
-  return true;
 }
 
-void read_key(Reader& reader, const Name& name, std::vector<std::string>& keys,
-              Regularizer& result) {
-  const std::size_t at = reader.at();
-  const std::string key(reader.until("=,"));
-  reader.expect('=');
-  if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
-    reader.fail(fmt::format("{} stands there twice", key), at);
-  }
-  keys.push_back(key);
-  const bool is_wavelet = name.penalty == Penalty::l1_wavelet;
-  const bool is_read =
-      is_wavelet ? read_wavelet_key(reader, key, result) : read_other_key(reader, key, result);
-  if (!is_read) reader.fail(fmt::format("{} has no key '{}'", name.text, key), at);
+void read_levels(const Reader& reader, std::string_view word, std::size_t at, Regularizer& result) {
+  const int levels = number_of<int>(word).value_or(0);
+  if (word != "auto" && levels < 1) reader.fail("expected auto or a number of at least 1", at);
+  result.levels = word == "auto" ? kAutomaticLevels : levels;
 }
+
+void read_joint(const Reader& reader, std::string_view word, std::size_t at, Regularizer& result) {
+  result.joint = read_dimension(reader, word, at);
+}
+
+void read_ratio(const Reader& reader, std::string_view word, std::size_t at, Regularizer& result) {
+  result.ratio = number_of<double>(word).value_or(0);
+  if (result.ratio > 0 && std::isfinite(result.ratio)) return;
+  reader.fail("expected a number > 0", at);
+}
+
+constexpr Key kShift = {"shift", read_choice<&Regularizer::shift, kShifts>};
+constexpr Key kWaveletKeys[] = {
+    {"wavelet", read_wavelet}, {"levels", read_levels}, kShift, {"joint", read_joint}};
+constexpr Key kVariationKeys[] = {{"iso", read_choice<&Regularizer::isotropic, kSwitch>},
+                                  {"boundary", read_choice<&Regularizer::boundary, kBoundaries>},
+                                  {"direction", read_choice<&Regularizer::direction, kDirections>}};
+constexpr Key kGeneralizedKeys[] = {{"ratio", read_ratio}};
+constexpr Key kBlockKeys[] = {kShift, {"scale", read_choice<&Regularizer::scale, kScales>}};
 
 // -- as functions --------------------------------------------------------------------------------
-
-bool is_generalized(const Regularizer& r) { return r.penalty == Penalty::generalized_variation; }
-
-bool is_constraint(Penalty p) { return p == Penalty::non_negative || p == Penalty::real_valued; }
 
 Dims spatial_of(const Dims& image) {
   Dims spatial;
@@ -278,92 +176,222 @@ void check_dimensions(const Regularizer& r, const Dims& dims, const Dims& image)
   }
 }
 
+// A term with its weight, and the dimensions on which it acts out of those of the image.
+struct Setting {
+  const Regularizer& r;
+  const Weight& lambda;
+  const Dims& over;
+  const Dims& image;
+};
+
+Prox l1(const Setting& s) { return L1(s.lambda); }
+
+Prox wavelets(const Setting& s) {
+  check_dimensions(s.r, s.r.joint, s.image);
+  return L1Wavelet(s.lambda, s.over,
+                   {.family = s.r.wavelet,
+                    .levels = s.r.levels,
+                    .shift = s.r.shift,
+                    .joint = s.r.joint,
+                    .dims = s.image});
+}
+
 // |F x|_1: the axes to transform go last.
-Prox fourier_l1(const Regularizer& r, const Weight& lambda, const Dims& over, const Dims& image) {
-  Dims order, sparse, rest;
-  for (const ND& d : image) (over.contains(d) ? sparse : rest).push_back(d);
+Prox fourier_l1(const Setting& s) {
+  Dims sparse, rest;
+  for (const ND& d : s.image) (s.over.contains(d) ? sparse : rest).push_back(d);
   const auto n = static_cast<int>(sparse.size());
-  if (n > 3) throw wrong_term(r, fmt::format("got {} dimensions, expected at most 3", n));
+  if (n > 3) throw wrong_term(s.r, fmt::format("got {} dimensions, expected at most 3", n));
   Dims frequencies;
   for (int i = 0; i < n; ++i) frequencies.push_back(ND("Freq", i + 1));
   const NamedLinop F = Fft(n, {.batch = rest, .grid = Grid{sparse, frequencies}});
-  const NamedLinop U = rest + sparse == image ? F : Chain(Permute(image, rest + sparse), F);
-  return with_unitary(L1(lambda), U);
+  const NamedLinop U = rest + sparse == s.image ? F : Chain(Permute(s.image, rest + sparse), F);
+  return with_unitary(L1(s.lambda), U);
 }
 
-Prox low_rank(const Regularizer& r, const Weight& lambda, const Dims& over, const Dims& image) {
-  const Dims series = image.contains(ND("B")) ? Dims("B") : Dims("T");
-  const Dims across = r.across.empty() ? series : r.across;
-  check_dimensions(r, across, image);
-  if (r.penalty == Penalty::low_rank) return Nuclear(lambda, over, across, image);
-  BlockExtents block = r.block;
-  if (block.empty()) {
-    for (const ND& d : over) block.emplace_back(d, 8);
-  }
-  return LocallyLowRank(lambda, block, across, {.shift = r.shift, .scale = r.scale, .dims = image});
+// The dimensions that are the columns of a matrix of low rank.
+Dims columns_of(const Setting& s) {
+  const Dims series = s.image.contains(ND("B")) ? Dims("B") : Dims("T");
+  const Dims across = s.r.across.empty() ? series : s.r.across;
+  check_dimensions(s.r, across, s.image);
+  return across;
 }
 
-Prox function_of(const Regularizer& r, const Weight& lambda, const Dims& over, const Dims& image) {
-  switch (r.penalty) {
-    case Penalty::l1:
-      return L1(lambda);
-    case Penalty::l1_wavelet:
-      check_dimensions(r, r.joint, image);
-      return L1Wavelet(lambda, over,
-                       {.family = r.wavelet,
-                        .levels = r.levels,
-                        .shift = r.shift,
-                        .joint = r.joint,
-                        .dims = image});
-    case Penalty::l1_fourier:
-      return fourier_l1(r, lambda, over, image);
-    case Penalty::low_rank:
-    case Penalty::locally_low_rank:
-      return low_rank(r, lambda, over, image);
-    case Penalty::non_negative:
-      return NonNegative();
-    case Penalty::real_valued:
-      return RealValued();
-    case Penalty::l2:
-    case Penalty::total_variation:
-    case Penalty::generalized_variation:
-    case Penalty::ball:
-      break;
-  }
-  throw InternalError("[reg] no function");
+Prox low_rank(const Setting& s) { return Nuclear(s.lambda, s.over, columns_of(s), s.image); }
+
+Prox blocks_of_low_rank(const Setting& s) {
+  const Dims across = columns_of(s);
+  BlockExtents block = s.r.block;
+  for (const ND& d : s.r.block.empty() ? s.over : Dims()) block.emplace_back(d, 8);
+  return LocallyLowRank(s.lambda, block, across,
+                        {.shift = s.r.shift, .scale = s.r.scale, .dims = s.image});
 }
 
-void add_generalized(Objective& objective, const Regularizer& r, const Dims& image,
-                     const WeightOf& weight) {
-  const Dims over = r.over.empty() ? spatial_of(image) : r.over;
-  Objective f =
-      tgv_objective(objective.A, weight ? weight(r) : Weight(r.lambda), over,
-                    {.alpha0 = r.ratio, .boundary = r.boundary, .direction = r.direction});
-  for (Quadratic& q : objective.quadratics) q.L = f.A;
-  objective.A = f.A;
-  objective.terms = std::move(f.terms);
-}
+Prox non_negative(const Setting&) { return NonNegative(); }
+Prox real_valued(const Setting&) { return RealValued(); }
 
-// One function that is not quadratic: h of the objective if that has none, else a term.
-void add_function(Objective& objective, const Regularizer& r, const Dims& image,
-                  const WeightOf& weight) {
-  const Dims over = r.over.empty() ? spatial_of(image) : r.over;
-  const Weight lambda = weight ? weight(r) : Weight(r.lambda);
-  if (r.penalty == Penalty::total_variation) {
-    objective.terms.push_back(tv_term(lambda, over,
-                                      {.isotropic = r.isotropic,
-                                       .boundary = r.boundary,
-                                       .direction = r.direction,
-                                       .dims = image}));
-    return;
-  }
-  const Prox g = function_of(r, lambda, over, image);
+// Adds the function as h if the objective has none, else as a term.
+template <Prox (*function)(const Setting&)>
+void add(Objective& objective, const Setting& s) {
+  const Prox g = function(s);
   if (objective.h) {
     objective.terms.push_back({.g = g});
   } else {
     objective.h = g;
   }
 }
+
+void add_variation(Objective& objective, const Setting& s) {
+  objective.terms.push_back(tv_term(s.lambda, s.over,
+                                    {.isotropic = s.r.isotropic,
+                                     .boundary = s.r.boundary,
+                                     .direction = s.r.direction,
+                                     .dims = s.image}));
+}
+
+void add_generalized(Objective& objective, const Setting& s) {
+  Objective f =
+      tgv_objective(objective.A, s.lambda, s.over,
+                    {.alpha0 = s.r.ratio, .boundary = s.r.boundary, .direction = s.r.direction});
+  for (Quadratic& q : objective.quadratics) q.L = f.A;
+  objective.A = f.A;
+  objective.terms = std::move(f.terms);
+}
+
+// Points that a term ties together: along its dimensions, those of its columns too, or all.
+enum class Ties : std::uint8_t { nothing, along, columns, all };
+
+struct KindFacts {
+  bool has_weight = true;
+  /// The weight is in the unit of the image.
+  bool is_relative = true;
+  /// A condition that all images meet: goes before other functions.
+  bool is_constraint = false;
+  bool has_dims = false, draws_shifts = false;
+  Ties ties = Ties::nothing;
+  std::span<const Key> keys = {};
+};
+constexpr KindFacts kConstraint = {
+    .has_weight = false, .is_relative = false, .is_constraint = true};
+
+// The kinds of terms. A new kind is a value of Penalty and a row.
+struct Kind {
+  std::string_view text;
+  Penalty penalty;
+  KindFacts facts;
+  /// Null for l2, which is quadratic, and for the ball.
+  void (*add)(Objective& objective, const Setting& s) = nullptr;
+};
+constexpr Kind kKinds[] = {
+    {"l2", Penalty::l2, {.is_relative = false}},
+    {"l1", Penalty::l1, {}, add<l1>},
+    {"l1wav",
+     Penalty::l1_wavelet,
+     {.has_dims = true, .draws_shifts = true, .ties = Ties::along, .keys = kWaveletKeys},
+     add<wavelets>},
+    {"l1fft", Penalty::l1_fourier, {.has_dims = true, .ties = Ties::along}, add<fourier_l1>},
+    {"tv",
+     Penalty::total_variation,
+     {.has_dims = true, .ties = Ties::along, .keys = kVariationKeys},
+     add_variation},
+    {"tgv",
+     Penalty::generalized_variation,
+     {.has_dims = true, .ties = Ties::along, .keys = kGeneralizedKeys},
+     add_generalized},
+    {"lr", Penalty::low_rank, {.has_dims = true, .ties = Ties::columns}, add<low_rank>},
+    {"llr",
+     Penalty::locally_low_rank,
+     {.has_dims = true, .draws_shifts = true, .ties = Ties::columns, .keys = kBlockKeys},
+     add<blocks_of_low_rank>},
+    {"nonneg", Penalty::non_negative, kConstraint, add<non_negative>},
+    {"real", Penalty::real_valued, kConstraint, add<real_valued>},
+    {"ball", Penalty::ball, {.ties = Ties::all}},
+};
+
+const Kind& kind_of(const Regularizer& r) {
+  return *std::find_if(std::begin(kKinds), std::end(kKinds),
+                       [&](const Kind& kind) { return kind.penalty == r.penalty; });
+}
+
+Dims over_of(const Regularizer& r, const Dims& image) {
+  return r.over.empty() ? spatial_of(image) : r.over;
+}
+
+// -- texts ---------------------------------------------------------------------------------------
+
+const Kind& read_kind(Reader& reader) {
+  const std::string_view word = reader.until("(:,");
+  const auto* const it = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                      [&](const Kind& kind) { return kind.text == word; });
+  if (it != std::end(kKinds)) return *it;
+  std::vector<std::string_view> nearest;
+  std::size_t least = std::string::npos;
+  for (const Kind& kind : kKinds) {
+    // Words that share no more than a letter or two are not near.
+    const std::size_t distance = edit_distance(word, kind.text);
+    if (distance > 1 + word.size() / 3) continue;
+    if (distance < least) nearest.clear();
+    least = std::min(least, distance);
+    if (distance == least) nearest.push_back(kind.text);
+  }
+  const std::string advice =
+      nearest.empty() ? "" : fmt::format("; the nearest ones are {}", fmt::join(nearest, ", "));
+  reader.fail(fmt::format("unknown regularizer '{}', expected one of {}{}", word,
+                          fmt::join(regularizer_names(), ", "), advice),
+              0);
+}
+
+// `A,B` or `A=8,B=8;T`, behind the opening parenthesis.
+void read_dimensions(Reader& reader, const Kind& kind, Regularizer& result) {
+  bool is_behind = false;
+  for (bool more = true; more;) {
+    const std::size_t at = reader.at();
+    const std::string_view word = reader.until("=,;):");
+    const bool is_empty = word.empty() && !is_behind && result.over.empty();
+    if (!is_empty) {
+      const ND d = read_dimension(reader, word, at);
+      if (result.over.contains(d) || result.across.contains(d)) {
+        reader.fail(fmt::format("{} stands there twice", d.str()), at);
+      }
+      (is_behind ? result.across : result.over).push_back(d);
+      if (reader.accept('=')) {
+        const std::size_t number = reader.at();
+        const auto extent = number_of<index_t>(reader.until(",;)"));
+        const bool takes = kind.penalty == Penalty::locally_low_rank && !is_behind;
+        if (!takes) reader.fail("only blocks of llr have extents", number);
+        if (!extent || *extent < 1) reader.fail("expected a number of at least 1", number);
+        result.block.emplace_back(d, *extent);
+      }
+    }
+    if (kind.facts.ties != Ties::columns || is_behind || !reader.accept(';')) {
+      more = reader.accept(',');
+    } else {
+      is_behind = true;
+    }
+  }
+  reader.expect(')');
+}
+
+void read_key(Reader& reader, const Kind& kind, std::vector<std::string>& keys,
+              Regularizer& result) {
+  const std::size_t start = reader.at();
+  const std::string name(reader.until("=,"));
+  reader.expect('=');
+  if (std::find(keys.begin(), keys.end(), name) != keys.end()) {
+    reader.fail(fmt::format("{} stands there twice", name), start);
+  }
+  keys.push_back(name);
+  const auto key = std::find_if(kind.facts.keys.begin(), kind.facts.keys.end(),
+                                [&](const Key& k) { return k.text == name; });
+  if (key == kind.facts.keys.end()) {
+    reader.fail(fmt::format("{} has no key '{}'", kind.text, name), start);
+  }
+  const std::size_t at = reader.at();
+  const std::string_view word = reader.until(",");
+  key->read(reader, word, at, result);
+}
+
+bool is_generalized(const Regularizer& r) { return r.penalty == Penalty::generalized_variation; }
 
 // Runs `add`. Errors of functions and operators name the term in place of those.
 template <class Add>
@@ -379,29 +407,46 @@ void naming(const Regularizer& r, Add&& add) {
 }  // namespace
 
 ValueError wrong_term(const Regularizer& r, const std::string& what) {
-  const auto* const name = std::find_if(std::begin(kRegularizerNames), std::end(kRegularizerNames),
-                                        [&](const Name& n) { return n.penalty == r.penalty; });
   return ValueError(
-      fmt::format("[reg] '{}': {}", r.text.empty() ? std::string(name->text) : r.text, what));
+      fmt::format("[reg] '{}': {}", r.text.empty() ? std::string(kind_of(r).text) : r.text, what));
+}
+
+std::vector<std::string> regularizer_names(bool only_relative) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) {
+    if (kind.facts.is_relative || !only_relative) names.emplace_back(kind.text);
+  }
+  return names;
+}
+
+bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
+  return std::any_of(regularizers.begin(), regularizers.end(), [&](const Regularizer& r) {
+    const Ties ties = kind_of(r).facts.ties;
+    if (ties == Ties::nothing || ties == Ties::all) return ties == Ties::all;
+    const bool is_column = r.across.empty() ? d == ND("T") : r.across.contains(d);
+    if (ties == Ties::columns && is_column) return true;
+    const bool is_spatial = d != ND("T") && d != ND("M");
+    return (r.over.empty() ? is_spatial : r.over.contains(d)) || r.joint.contains(d);
+  });
 }
 
 Regularizer parse_regularizer(const std::string& text) {
   Reader reader(text);
-  const Name& name = read_name(reader);
+  const Kind& kind = read_kind(reader);
   Regularizer result;
   result.text = text;
-  result.penalty = name.penalty;
+  result.penalty = kind.penalty;
   if (reader.accept('(')) {
-    if (!name.has_dims) reader.fail(fmt::format("{} has no dimensions", name.text));
-    read_dimensions(reader, name, result);
+    if (!kind.facts.has_dims) reader.fail(fmt::format("{} has no dimensions", kind.text));
+    read_dimensions(reader, kind, result);
   }
   if (reader.accept(':')) {
-    if (!name.has_weight) reader.fail(fmt::format("{} has no weight", name.text));
+    if (!kind.facts.has_weight) reader.fail(fmt::format("{} has no weight", kind.text));
     result.lambda = read_weight(reader);
-  } else if (name.has_weight) {
-    reader.fail(fmt::format("{} needs a weight, such as {}:0.01", name.text, name.text));
+  } else if (kind.facts.has_weight) {
+    reader.fail(fmt::format("{} needs a weight, such as {}:0.01", kind.text, kind.text));
   }
-  for (std::vector<std::string> keys; reader.accept(',');) read_key(reader, name, keys, result);
+  for (std::vector<std::string> keys; reader.accept(',');) read_key(reader, kind, keys, result);
   if (!reader.is_done()) reader.fail("expected ',' or the end");
   return result;
 }
@@ -420,38 +465,37 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
     } else if (r.penalty == Penalty::ball) {
       if (&r != ball_of(regularizers)) throw wrong_term(r, "got several balls, expected one");
     } else {
-      (is_constraint(r.penalty) ? constraints : functions).push_back(r);
+      (kind_of(r).facts.is_constraint ? constraints : functions).push_back(r);
     }
   }
   constraints.insert(constraints.end(), functions.begin(), functions.end());
-  if (std::any_of(constraints.begin(), constraints.end(), is_generalized)) {
-    if (constraints.size() > 1 || objective.h || !objective.terms.empty()) {
-      const auto tgv = std::find_if(constraints.begin(), constraints.end(), is_generalized);
-      throw wrong_term(*tgv, "tgv has an unknown of its own: expected no other term but l2");
-    }
-    naming(constraints[0], [&] { add_generalized(objective, constraints[0], image, weight); });
-    return;
+  const auto tgv = std::find_if(constraints.begin(), constraints.end(), is_generalized);
+  if (tgv != constraints.end() &&
+      (constraints.size() > 1 || objective.h || !objective.terms.empty())) {
+    throw wrong_term(*tgv, "tgv has an unknown of its own: expected no other term but l2");
   }
   // A function of differences is a term, and its dual variable has no place beside random shifts.
   const bool is_alone = !objective.h && objective.terms.empty() && constraints.size() == 1 &&
                         ball_of(regularizers) == nullptr;
   for (Regularizer& r : constraints) {
     if (!is_alone) r.shift = Shift::none;
-    naming(r, [&] { add_function(objective, r, image, weight); });
+    naming(r, [&] {
+      const Weight lambda = weight ? weight(r) : Weight(r.lambda);
+      kind_of(r).add(objective, {r, lambda, over_of(r, image), image});
+    });
   }
 }
 
 index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dims& image) {
   for (const Regularizer& r : regularizers) {
     if (!is_generalized(r)) continue;
-    return 1 + std::ssize(r.over.empty() ? spatial_of(image) : r.over);
+    return 1 + std::ssize(over_of(r, image));
   }
   return 1;
 }
 
-bool is_relative(const Regularizer& r) {
-  return r.penalty != Penalty::l2 && !is_constraint(r.penalty);
-}
+bool is_relative(const Regularizer& r) { return kind_of(r).facts.is_relative; }
+bool is_constraint(const Regularizer& r) { return kind_of(r).facts.is_constraint; }
 
 const Regularizer* ball_of(const std::vector<Regularizer>& regularizers) {
   const auto it = std::find_if(regularizers.begin(), regularizers.end(),
@@ -463,7 +507,7 @@ bool draws_shifts(const std::vector<Regularizer>& regularizers) {
   const auto is_function = [](const Regularizer& r) { return r.penalty != Penalty::l2; };
   const auto first = std::find_if(regularizers.begin(), regularizers.end(), is_function);
   if (first == regularizers.end() || first->shift != Shift::random) return false;
-  return (first->penalty == Penalty::l1_wavelet || first->penalty == Penalty::locally_low_rank) &&
+  return kind_of(*first).facts.draws_shifts &&
          std::none_of(first + 1, regularizers.end(), is_function);
 }
 

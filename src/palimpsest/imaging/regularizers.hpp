@@ -58,7 +58,7 @@ struct Regularizer {
 /// Reads `NAME[(DIMS)][:LAMBDA][,KEY=VALUE]..`, such as `tv:0.01`, `l1wav(Ny,Nx):0.01,wavelet=db4`
 /// or `llr(Nx=8,Ny=8;T):0.02`.
 ///
-/// NAME is l2, l1, l1wav, l1fft, tv, tgv, lr, llr, nonneg, real or ball. Keys: wavelet, levels (a
+/// NAME is one of regularizer_names(). Keys: wavelet, levels (a
 /// number or auto), shift (random, none), joint of l1wav; iso (0, 1), boundary (periodic, neumann,
 /// zero), direction (backward, forward) of tv; ratio of tgv; shift, scale (none, bart) of llr.
 ///
@@ -66,6 +66,9 @@ struct Regularizer {
 ///          a weight"; "expected a number >= 0"; keys and dimensions that it does not have, or
 ///          twice
 Regularizer parse_regularizer(const std::string& text);
+
+/// The names of the terms, all or those whose weight is in the unit of the image.
+std::vector<std::string> regularizer_names(bool only_relative = false);
 
 /// The factor of a function that is proportional to |x|; by default lambda.
 using WeightOf = std::function<Weight(const Regularizer&)>;
@@ -91,6 +94,12 @@ index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dim
 /// True if the weight is in the unit of the image. The weight of l2 has no unit, constraints have
 /// no weight.
 bool is_relative(const Regularizer& regularizer);
+
+/// True for conditions that all images meet.
+bool is_constraint(const Regularizer& regularizer);
+
+/// True if the regularizers tie the points along this dimension of the image together.
+bool ties(const std::vector<Regularizer>& regularizers, const ND& d);
 
 /// The one that bounds |A x - y|; null: none does.
 const Regularizer* ball_of(const std::vector<Regularizer>& regularizers);

@@ -170,7 +170,4 @@ class PALIMPSEST_API ScanReconstruction {
   std::unique_ptr<Impl> impl_;
 };
 
-/// True if the regularizers tie the points along this dimension of the image together.
-bool ties(const std::vector<Regularizer>& regularizers, const ND& d);
-
 }  // namespace palimpsest

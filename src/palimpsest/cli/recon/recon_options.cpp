@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/cli/recon/recon_options.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -125,9 +125,13 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
   }
   const bool has_scaled = std::any_of(regs.begin(), regs.end(), is_relative);
   if (!options.scale.empty() && !has_scaled && !options.keep_scale) {
-    throw UsageError(
-        "[--scale] has no effect without --reg of l1, l1wav, l1fft, tv, tgv, lr, llr or ball, or "
-        "--keep-scale. Try without --scale");
+    std::vector<std::string> names = regularizer_names(/*only_relative=*/true);
+    const std::string last = names.back();
+    names.pop_back();
+    throw UsageError(fmt::format(
+        "[--scale] has no effect without --reg of {} or {}, or --keep-scale. Try without "
+        "--scale",
+        fmt::join(names, ", "), last));
   }
 }
 
@@ -287,9 +291,11 @@ Command add_image_options(CommandLine& line, const std::string& name,
   command
       .argument("INPUT", options.input,
                 "k-space: ISMRMRD file, or array (coil, [z,] y, x) as NPY or BART CFL")
-      .option("--reg", "TERM", options.regularizers,
-              "Regularizer, NAME[(DIMS)]:WEIGHT[,KEY=VALUE]..: l2, l1, l1wav, l1fft, tv, tgv, lr, "
-              "llr, nonneg, real, ball; may be given several times; default: l2:0.015")
+      .option(
+          "--reg", "TERM", options.regularizers,
+          fmt::format("Regularizer, NAME[(DIMS)]:WEIGHT[,KEY=VALUE]..: {}; may be given several "
+                      "times; default: l2:0.015",
+                      fmt::join(regularizer_names(), ", ")))
       .choice("--method", methods, options.method,
               "Reconstruction method; automatic: the best for the regularizers")
       .option("--iterations", "N", options.iterations,

@@ -71,10 +71,7 @@ ConfigOverrides one_by_one(index_t budget) {
 
 // Makes functions of the image terms, so that steps may differ between points. Constraints stay.
 void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers) {
-  const bool has_constraint =
-      std::any_of(regularizers.begin(), regularizers.end(), [](const Regularizer& r) {
-        return r.penalty == Penalty::non_negative || r.penalty == Penalty::real_valued;
-      });
+  const bool has_constraint = std::any_of(regularizers.begin(), regularizers.end(), is_constraint);
   if (!f.h || has_constraint) return;
   f = h_as_term(std::move(f));
 }

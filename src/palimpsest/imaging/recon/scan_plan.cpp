@@ -24,27 +24,6 @@ std::string with_commas(index_t n) {
 
 }  // namespace
 
-bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
-  const bool is_spatial = d != ND("T") && d != ND("M");
-  return std::any_of(regularizers.begin(), regularizers.end(), [&](const Regularizer& r) {
-    switch (r.penalty) {
-      case Penalty::l1_wavelet:
-      case Penalty::l1_fourier:
-      case Penalty::total_variation:
-      case Penalty::generalized_variation:
-        return (r.over.empty() ? is_spatial : r.over.contains(d)) || r.joint.contains(d);
-      case Penalty::low_rank:
-      case Penalty::locally_low_rank:
-        if (r.across.empty() ? d == ND("T") : r.across.contains(d)) return true;
-        return r.over.empty() ? is_spatial : r.over.contains(d);
-      case Penalty::ball:  // one of all data
-        return true;
-      default:
-        return false;
-    }
-  });
-}
-
 // -- drafts --------------------------------------------------------------------------------------
 
 // A plan for one place of the large arrays.
