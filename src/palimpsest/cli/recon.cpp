@@ -222,7 +222,7 @@ void add_recon(CommandLine& line) {
       .option("--checkpoint", "FILE", options->checkpoint,
               "Output: state of the iteration, to go on from")
       .option("--every", "TIME", options->every, "Time between two checkpoints; default: 10m")
-      .option("--resume", "FILE", options->resume, "Checkpoint to go on from")
+      .option("--resume", "FILE", options->how.resume, "Checkpoint to go on from")
       .flag("--partial-on-interrupt", options->partial_on_interrupt,
             "The image so far is written after an interrupt, too; the exit code stays 130")
       .choice("--progress", {"bar", "json"}, options->progress,

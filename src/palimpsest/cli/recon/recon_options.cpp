@@ -77,13 +77,8 @@ std::vector<T> along_axes(const std::string& option, const std::string& text,
 
 ScanOptions scan_options(const ReconOptions& options) {
   const std::optional<index_t> phase = phases_of(options).cardiac;
-  ScanOptions scan{.slice = options.slice,
-                   .contrast = options.contrast,
-                   .phase = phase,
-                   .set = options.set,
-                   .repetition = options.repetition,
-                   .prewhiten = options.prewhiten,
-                   .trajectory = options.trajectory};
+  ScanOptions scan = options.how.scan;
+  scan.phase = phase;
   scan.encoded_pixels = options.matrix == "encoded";
   if (!options.matrix.empty() && !scan.encoded_pixels) {
     scan.matrix = along_axes<index_t>("--matrix", options.matrix,
@@ -95,10 +90,10 @@ ScanOptions scan_options(const ReconOptions& options) {
   }
   if (!options.as.empty()) {
     scan.as = parse_frame_counter(options.as);
-    const bool is_named = (scan.as == FrameCounter::contrast && options.contrast) ||
+    const bool is_named = (scan.as == FrameCounter::contrast && scan.contrast) ||
                           (scan.as == FrameCounter::phase && phase) ||
-                          (scan.as == FrameCounter::set && options.set) ||
-                          (scan.as == FrameCounter::repetition && options.repetition);
+                          (scan.as == FrameCounter::set && scan.set) ||
+                          (scan.as == FrameCounter::repetition && scan.repetition);
     if (is_named) {
       throw UsageError(fmt::format("[--as] {} leaves one frame with --{}. Try without one of them",
                                    options.as, name_of(scan.as)));
@@ -124,7 +119,7 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
         "Try without --seed");
   }
   const bool has_scaled = std::any_of(regs.begin(), regs.end(), is_relative);
-  if (!options.scale.empty() && !has_scaled && !options.keep_scale) {
+  if (!options.scale.empty() && !has_scaled && !how.keep_scale) {
     std::vector<std::string> names = regularizer_names(/*only_relative=*/true);
     const std::string last = names.back();
     names.pop_back();
@@ -138,7 +133,7 @@ void check_effects(const ReconOptions& options, const ScanReconstructionOptions&
 void check_numbers(const ReconOptions& options) {
   expect_iterations(options.iterations.value_or(1));
   expect_at_least("--lambda", options.lambda.value_or(0), 0);
-  expect_at_least("--tolerance", options.tolerance.value_or(0), 0);
+  expect_at_least("--tolerance", options.how.tolerance.value_or(0), 0);
   if (std::error_code none;
       !options.scratch.empty() && !std::filesystem::is_directory(options.scratch, none)) {
     throw UsageError(fmt::format("[--scratch] there is no directory '{0}'. Try mkdir -p '{0}'",
@@ -241,12 +236,7 @@ std::vector<std::string> regularizer_texts(const ReconOptions& options) {
 
 ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   check_numbers(options);
-  ScanReconstructionOptions result;
-  result.kspace = options.input;
-  result.maps = options.maps;
-  result.start = options.start;
-  result.weights = options.weights;
-  result.basis = options.basis;
+  ScanReconstructionOptions result = options.how;
   result.phase = phases_of(options).file;
   result.scan = scan_options(options);
   for (const std::string& text : regularizer_texts(options)) {
@@ -254,12 +244,7 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   }
   result.method = method_of(options.method);
   if (options.iterations) result.iterations = static_cast<int>(*options.iterations);
-  result.tolerance = options.tolerance;
   set_scale(options, result);
-  result.keep_scale = options.keep_scale;
-  result.sets = options.sets;
-  result.share_maps = options.share_maps;
-  result.virtual_coils = options.compress;
   result.partial = options.partial == "homodyne" ? PartialFourier::homodyne
                    : options.partial == "pocs"   ? PartialFourier::pocs
                                                  : PartialFourier::none;
@@ -276,7 +261,6 @@ ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
         .every_s =
             options.every.empty() ? kCheckpointSeconds : parse_duration("--every", options.every)};
   }
-  result.resume = options.resume;
   result.seed = static_cast<std::uint64_t>(options.seed.value_or(0));
   result.team = team_of(options);
   check_effects(options, result);
@@ -287,9 +271,10 @@ Command add_image_options(CommandLine& line, const std::string& name,
                           const std::string& description, ReconOptions& options) {
   std::vector<std::string> methods;
   for (const MethodName& method : kMethods) methods.emplace_back(method.text);
+  ScanReconstructionOptions& how = options.how;
   Command command = line.add(name, description);
   command
-      .argument("INPUT", options.input,
+      .argument("INPUT", how.kspace,
                 "k-space: ISMRMRD file, or array (coil, [z,] y, x) as NPY or BART CFL")
       .option(
           "--reg", "TERM", options.regularizers,
@@ -301,49 +286,48 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--iterations", "N", options.iterations,
               "Most iterations; a solve that does them all has not converged; default: 300, with "
               "ball or random shifts 30")
-      .option("--tolerance", "X", options.tolerance,
+      .option("--tolerance", "X", how.tolerance,
               "Relative change of the objective over 10 iterations at which the iteration stops, "
               "with l2 alone the residual; 0: never; default: 1e-4, with l2 alone 1e-6")
-      .option("--maps", "FILE", options.maps,
+      .option("--maps", "FILE", how.maps,
               "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
-      .option("--sets", "N", options.sets, "Sets of coil maps that are estimated")
-      .flag("--share-maps", options.share_maps,
+      .option("--sets", "N", how.sets, "Sets of coil maps that are estimated")
+      .flag("--share-maps", how.share_maps,
             "Slices without calibration lines take the coil maps of the nearest parallel slice")
       .option("--lambda", "X", options.lambda, "The same as --reg l2:X; default: 0.015")
       .option("--scale", "X", options.scale,
               "Unit of the weights of regularizers, or none for 1; default: brightness of the data")
-      .flag("--keep-scale", options.keep_scale, "Image divided by the scale, not in data units")
-      .option("--trajectory", "FILE", options.trajectory,
+      .flag("--keep-scale", how.keep_scale, "Image divided by the scale, not in data units")
+      .option("--trajectory", "FILE", how.scan.trajectory,
               "Trajectory of k-space (coil, readout, sample): NPY (readout, sample, 2 or 3) in "
               "cycles per field of view, or BART CFL")
-      .option("--weights", "FILE", options.weights,
+      .option("--weights", "FILE", how.weights,
               "Weights of the samples along a trajectory, NPY (readout, sample) or BART CFL")
       .option("--as", "T=COUNTER", options.as,
               "Counter of a raw file that numbers the frames: repetition, contrast, phase or set")
       .option("--frames", "N[/STEP]", options.frames,
               "Readouts of a frame along a trajectory, and readouts from one frame to the next")
-      .option("--basis", "FILE", options.basis,
+      .option("--basis", "FILE", how.basis,
               "Basis of a series, NPY (frame, coefficient) or BART CFL: its coefficients are the "
               "images, with dimension B in place of T")
-      .option("--compress", "N", options.compress,
+      .option("--compress", "N", how.virtual_coils,
               "Virtual coils in place of those of the scan, with most of the energy")
       .choice("--partial", {"none", "homodyne", "pocs"}, options.partial,
               "Missing side of k-space: zeros, or estimated from a smooth phase")
-      .option("--start", "FILE", options.start,
-              "Image at which the iteration starts, NPY or BART CFL")
+      .option("--start", "FILE", how.start, "Image at which the iteration starts, NPY or BART CFL")
       .option("--scratch", "FOLDER", options.scratch,
               "Folder of temporary files for arrays that do not fit into --memory; default: that "
               "of the "
               "results")
-      .option("--slice", "N", options.slice, "Slice of a raw file; default: all")
-      .option("--contrast", "N", options.contrast,
+      .option("--slice", "N", how.scan.slice, "Slice of a raw file; default: all")
+      .option("--contrast", "N", how.scan.contrast,
               "Contrast of a raw file; needed if it has several")
       .option("--phase", "FILE|N", options.phases,
               "Phase of the image, NPY or BART CFL ([slice,] [z,] y, x), radians or complex: the "
               "image has none, and --reg real holds; or cardiac phase of a raw file, needed if it "
               "has several; both: given twice")
-      .option("--set", "N", options.set, "Set of a raw file; needed if it has several")
-      .option("--repetition", "N", options.repetition,
+      .option("--set", "N", how.scan.set, "Set of a raw file; needed if it has several")
+      .option("--repetition", "N", how.scan.repetition,
               "Repetition of a raw file; default: the mean of all")
       .option(
           "--matrix", "NxM", options.matrix,
@@ -352,7 +336,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--fov", "MMxMM", options.fov,
               "Field of view of the image along x, y and, of a volume, z, in mm; default: that of "
               "the header of a raw file")
-      .flag("--whiten,--prewhiten", options.prewhiten,
+      .flag("--whiten,--prewhiten", how.scan.prewhiten,
             "Decorrelation of the coils by the noise readouts of a raw file")
       .option(
           "--place", "C=N,T=N", options.place,

@@ -13,20 +13,19 @@ namespace palimpsest::cli {
 
 /// The options of `recon` and `plan`, as given.
 struct ReconOptions : CommonOptions {
-  std::string input, output, maps, save, save_maps, plan, html, part;
+  /// Those that are given as the library takes them; reconstruction_options() adds the others.
+  ScanReconstructionOptions how;
+  std::string output, save, save_maps, plan, html, part;
   std::string method = "automatic";
   std::vector<std::string> regularizers;
-  std::optional<double> lambda, tolerance;
-  index_t bits = 8, columns = 0, sets = 1;
-  std::optional<index_t> iterations, seed, compress;
-  std::optional<index_t> slice, contrast, set, repetition;
+  std::optional<double> lambda;
+  index_t bits = 8, columns = 0;
+  std::optional<index_t> iterations, seed;
   /// Each a cardiac phase, or a file with the phase of the image.
   std::vector<std::string> phases;
   std::string partial = "none";
-  std::string matrix, fov, as, frames, trajectory, weights, basis, start, scale, time_limit,
-      checkpoint, every, resume;
-  bool prewhiten = false, share_maps = false, keep_scale = false, partial_on_interrupt = false,
-       strict = false;
+  std::string matrix, fov, as, frames, scale, time_limit, checkpoint, every;
+  bool partial_on_interrupt = false, strict = false;
   std::string progress = "bar";
   std::string scratch;
   /// As given: `C=2,T=2`.

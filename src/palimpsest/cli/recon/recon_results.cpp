@@ -50,23 +50,23 @@ std::string image_description(const ScanReconstructionResult& result) {
 bool goes_on_in_place(const ReconOptions& options) {
   std::error_code ignored;
   return !options.checkpoint.empty() &&
-         std::filesystem::equivalent(options.checkpoint, options.resume, ignored);
+         std::filesystem::equivalent(options.checkpoint, options.how.resume, ignored);
 }
 
 }  // namespace
 
 void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only) {
-  for (const std::string& path :
-       {options.input, options.maps, options.start, options.trajectory, options.weights,
-        options.basis, phases_of(options).file, options.config}) {
+  const ScanReconstructionOptions& how = options.how;
+  for (const std::string& path : {how.kspace, how.maps, how.start, how.scan.trajectory, how.weights,
+                                  how.basis, phases_of(options).file, options.config}) {
     outputs.reads(path);
   }
-  if (!options.resume.empty()) {
-    if (!std::ifstream(options.resume) || !std::filesystem::is_regular_file(options.resume)) {
+  if (!how.resume.empty()) {
+    if (!std::ifstream(how.resume) || !std::filesystem::is_regular_file(how.resume)) {
       throw UsageError(
-          fmt::format("[--resume] {} cannot be read, expected a checkpoint", options.resume));
+          fmt::format("[--resume] {} cannot be read, expected a checkpoint", how.resume));
     }
-    if (!goes_on_in_place(options)) outputs.reads(options.resume);
+    if (!goes_on_in_place(options)) outputs.reads(how.resume);
   }
   if (!plan_only) {
     announce_image(outputs, options.output);
@@ -149,7 +149,7 @@ void write_results(Outputs& outputs, const ReconOptions& options, const ScanLayo
   if (options.save_maps.empty()) return;
   Image maps{.data = result.maps, .names = Dims("C") + scan.image_dims()};
   // Given maps are those of one slice.
-  const std::size_t slices = scan.n_slices() > 1 && options.maps.empty() ? 1 : 0;
+  const std::size_t slices = scan.n_slices() > 1 && options.how.maps.empty() ? 1 : 0;
   if (maps.names.size() + slices < maps.data.rank()) maps.names = Dims("M") + maps.names;
   if (slices > 0) maps.names = Dims("S") + maps.names;
   write_image(outputs, options.save_maps, maps);
