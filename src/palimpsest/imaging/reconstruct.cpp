@@ -264,11 +264,9 @@ Tensor phase_factors(const Tensor& phase, const Extents& grid) {
   }
   Tensor factors = Tensor::empty(grid, DType::complex64);
   set_phase_factors(factors, phase);
-  const auto* v = factors.data<Sample>();
-  for (index_t i = 0, end = factors.numel(); i < end; ++i) {
-    if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
-    throw ValueError(
-        fmt::format("[reconstruct] phase: NaN or infinite values, the first is element {}", i));
+  if (const NotFinite bad = count_not_finite(factors); bad.count > 0) {
+    throw ValueError(fmt::format(
+        "[reconstruct] phase: NaN or infinite values, the first is element {}", bad.first));
   }
   return factors;
 }

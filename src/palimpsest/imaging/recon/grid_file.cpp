@@ -30,31 +30,6 @@ Tensor real_part(const Tensor& data) {
   return result;
 }
 
-// Throws an error with the number of NaN and infinite values of a grid (coil, z, y, x), of which
-// there is one at least.
-template <class T>
-[[noreturn]] void refuse_not_finite(const std::string& path, const Tensor& grid) {
-  const Extents& n = grid.shape();
-  const Strides& step = grid.strides();
-  index_t bad = 0;
-  Extents first;
-  for (index_t c = 0; c < n[0]; ++c) {
-    for (index_t z = 0; z < n[1]; ++z) {
-      const Tensor plane = grid.select(0, c).select(0, z);
-      const auto* values = plane.template data<std::complex<T>>();
-      for (index_t y = 0; y < n[2]; ++y) {
-        for (index_t x = 0; x < n[3]; ++x) {
-          const std::complex<T> v = values[y * step[2] + x * step[3]];
-          if (std::isfinite(v.real()) && std::isfinite(v.imag())) continue;
-          if (bad++ == 0) first = {c, z, y, x};
-        }
-      }
-      release_pages(plane);
-    }
-  }
-  throw not_finite(path, kspace_values(), bad, first);
-}
-
 }  // namespace
 
 void release_pages(const Tensor& t) {
@@ -139,8 +114,8 @@ Tensor measured_points_of(const std::string& path, const Tensor& grid) {
     for (index_t z = 0; z < n[1]; ++z) {
       const Tensor plane = grid.select(0, c).select(0, z);
       if (!all_finite(plane)) {
-        grid.dtype() == DType::complex64 ? refuse_not_finite<float>(path, grid)
-                                         : refuse_not_finite<double>(path, grid);
+        const NotFinite bad = count_not_finite(grid);
+        throw not_finite(path, kspace_values(), bad.count, index_of(bad.first, grid.shape()));
       }
       Tensor of_plane = measured.select(0, z);
       add_nonzero(plane.view_of(), of_plane);
@@ -269,23 +244,6 @@ Tensor without_axes_of_one_point(Tensor data) {
   return data;
 }
 
-// Counts them line by line, in order.
-void count_not_finite(const Tensor& values, index_t at, index_t& bad, index_t& first) {
-  if (values.rank() > 1) {
-    const index_t n = values.shape(0), part = n > 0 ? values.numel() / n : 0;
-    for (index_t i = 0; i < n; ++i) {
-      count_not_finite(values.select(0, i), at + i * part, bad, first);
-    }
-    return;
-  }
-  const Tensor line = values.to(DType::complex128).contiguous();
-  const auto* v = line.data<std::complex<double>>();
-  for (index_t i = 0, end = line.numel(); i < end; ++i) {
-    if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
-    if (bad++ == 0) first = at + i;
-  }
-}
-
 }  // namespace
 
 Tensor open_array(const std::string& option, const std::string& path) {
@@ -299,14 +257,13 @@ Tensor open_array(const std::string& option, const std::string& path) {
 }
 
 void check_finite_lines(const std::string& option, const std::string& path, const Tensor& values) {
-  index_t bad = 0, first = 0;
-  count_not_finite(values, 0, bad, first);
+  const NotFinite bad = count_not_finite(values);
   release_pages(values);
-  if (bad == 0) return;
+  if (bad.count == 0) return;
   throw ValueError(fmt::format(
       "[{}] {}: NaN or infinite values, the first is element {} at {}: got {} of them. Try another "
       "file",
-      option, path, first, to_string(index_of(first, values.shape())), bad));
+      option, path, bad.first, to_string(index_of(bad.first, values.shape())), bad.count));
 }
 
 Tensor open_phase(const std::string& path, const Extents& image) {

@@ -9,6 +9,7 @@
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/mask_extents.hpp"
 #include "palimpsest/imaging/recon/pixels.hpp"
+#include "palimpsest/imaging/recon/value_checks.hpp"
 
 namespace palimpsest {
 namespace {
@@ -53,12 +54,6 @@ Extents mask_extents_of(const ScanLayout& layout, const Extents& changes) {
       break;
   }
   return {changes[0], changes[1], x};
-}
-
-void add_to_mask(Tensor& sum, const Tensor& one) {
-  auto* to = sum.mutable_data<bool>();
-  const bool* from = one.data<bool>();
-  for (index_t i = 0, end = sum.numel(); i < end; ++i) to[i] = to[i] || from[i];
 }
 
 }  // namespace
@@ -170,23 +165,8 @@ CartesianOptions ScanFile::options_of(index_t slice, std::optional<index_t> fram
                           .mean_of_all = options_.as != FrameCounter::none};
   if (slice >= 0) result.slice = layout_.slices[static_cast<std::size_t>(slice)];
   if (!frame || layout_.frames.empty()) return result;
-  const index_t value = layout_.frames[static_cast<std::size_t>(*frame)];
-  switch (options_.as) {
-    case FrameCounter::contrast:
-      result.contrast = value;
-      break;
-    case FrameCounter::phase:
-      result.phase = value;
-      break;
-    case FrameCounter::set:
-      result.set = value;
-      break;
-    case FrameCounter::repetition:
-      result.repetition = value;
-      break;
-    case FrameCounter::none:
-      break;
-  }
+  const auto counter = kCounters[static_cast<std::size_t>(options_.as)].of_options;
+  if (counter) result.*counter = layout_.frames[static_cast<std::size_t>(*frame)];
   return result;
 }
 
@@ -380,7 +360,7 @@ Tensor ScanFile::mask(index_t slice, index_t frame) const {
 Tensor ScanFile::mean_mask(index_t slice) const {
   if (raw_) return item_mask(layout_, layout_of(slice, {}).measured);
   Tensor any = mask(slice, 0).clone();
-  for (index_t t = 1; t < layout_.n_frames(); ++t) add_to_mask(any, mask(slice, t));
+  for (index_t t = 1; t < layout_.n_frames(); ++t) add_nonzero(mask(slice, t).view_of(), any);
   return any;
 }
 

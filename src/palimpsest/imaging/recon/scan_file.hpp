@@ -17,6 +17,18 @@
 
 namespace palimpsest {
 
+/// A counter of readouts that may number the frames, and the option that names one value of it.
+struct CounterFields {
+  index_t Readout::*of_readout = nullptr;
+  std::optional<index_t> CartesianOptions::*of_options = nullptr;
+};
+/// By FrameCounter; null for none.
+inline constexpr CounterFields kCounters[] = {{},
+                                        {&Readout::contrast, &CartesianOptions::contrast},
+                                        {&Readout::phase, &CartesianOptions::phase},
+                                        {&Readout::set, &CartesianOptions::set},
+                                        {&Readout::repetition, &CartesianOptions::repetition}};
+
 /// A scan in a file: raw (ISMRMRD), or an array (NPY, BART CFL) (coil, y, x), (coil, z, y, x) or
 /// (frame or slice, coil, z, y, x) with zeros at points that were not measured; along a trajectory
 /// (coil, readout, sample). Headers are read at once, and of arrays which points are measured;

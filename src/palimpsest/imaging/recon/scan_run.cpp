@@ -336,22 +336,15 @@ Tensor ScanReconstruction::Impl::maps_of_item(const Tensor& kspace, index_t item
 }
 
 void ScanReconstruction::Impl::check_maps(const Tensor& given) {
-  index_t bad = 0;
-  Extents first;
   for (index_t c = 0; c < given.shape(0); ++c) {
     const Tensor coil = given.select(0, c);
-    if (all_finite(coil)) {
-      release_pages(coil);
-      continue;
-    }
-    const auto* values = coil.data<Sample>();
-    for (index_t i = 0, end = coil.numel(); i < end; ++i) {
-      if (std::isfinite(values[i].real()) && std::isfinite(values[i].imag())) continue;
-      if (bad++ == 0) first = index_of(c * coil.numel() + i, given.shape());
+    if (!all_finite(coil)) {
+      const NotFinite bad = count_not_finite(given);
+      throw not_finite(options.maps, coil_map_values(), bad.count,
+                       index_of(bad.first, given.shape()));
     }
     release_pages(coil);
   }
-  if (bad > 0) throw not_finite(options.maps, coil_map_values(), bad, first);
 }
 
 void ScanReconstruction::Impl::keep_maps(const Tensor& found, index_t slice, index_t item) {

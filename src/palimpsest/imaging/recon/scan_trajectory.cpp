@@ -15,19 +15,8 @@ constexpr index_t kReadingBytes = index_t{1} << 20;
 constexpr double kLargestPart = 0.75;
 
 index_t counter_of(const Readout& readout, FrameCounter counter) {
-  switch (counter) {
-    case FrameCounter::contrast:
-      return readout.contrast;
-    case FrameCounter::phase:
-      return readout.phase;
-    case FrameCounter::set:
-      return readout.set;
-    case FrameCounter::repetition:
-      return readout.repetition;
-    case FrameCounter::none:
-      break;
-  }
-  return 0;
+  const auto of_readout = kCounters[static_cast<std::size_t>(counter)].of_readout;
+  return of_readout ? readout.*of_readout : 0;
 }
 
 // The numbers in the order in which a file is read.

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <vector>
+#include <complex>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/imaging/recon/place.hpp"
 #include "palimpsest/kernels/reduce/reduce_all.hpp"
 
 namespace palimpsest {
@@ -21,17 +21,37 @@ Extents index_of(index_t element, const Extents& shape) {
   return index;
 }
 
+namespace {
+
+void add_not_finite(const Tensor& x, index_t at, NotFinite& sum) {
+  if (x.rank() > 1) {
+    const index_t n = x.shape(0), part = n > 0 ? x.numel() / n : 0;
+    for (index_t i = 0; i < n; ++i) add_not_finite(x.select(0, i), at + i * part, sum);
+    if (x.rank() == 2) release_pages(x);
+    return;
+  }
+  const Tensor line = x.to(DType::complex128).contiguous();
+  const auto* v = line.data<std::complex<double>>();
+  for (index_t i = 0, end = line.numel(); i < end; ++i) {
+    if (std::isfinite(v[i].real()) && std::isfinite(v[i].imag())) continue;
+    if (sum.count++ == 0) sum.first = at + i;
+  }
+}
+
+}  // namespace
+
+NotFinite count_not_finite(const Tensor& x) {
+  NotFinite sum;
+  add_not_finite(x, 0, sum);
+  return sum;
+}
+
 void expect_finite(const char* who, const char* what, const Tensor& x) {
   if (all_finite(x)) return;
-  const std::vector<std::complex<double>> values =
-      x.to(DType::complex128).to_vector<std::complex<double>>();
-  const auto is_bad = [](std::complex<double> v) {
-    return !std::isfinite(v.real()) || !std::isfinite(v.imag());
-  };
-  const auto first = std::find_if(values.begin(), values.end(), is_bad) - values.begin();
-  throw ValueError(fmt::format(
-      "[{}] {} holds NaN or infinite values: got {} of them, the first at {}", who, what,
-      std::count_if(values.begin(), values.end(), is_bad), to_string(index_of(first, x.shape()))));
+  const NotFinite bad = count_not_finite(x);
+  throw ValueError(
+      fmt::format("[{}] {} holds NaN or infinite values: got {} of them, the first at {}", who,
+                  what, bad.count, to_string(index_of(bad.first, x.shape()))));
 }
 
 void add_nonzero(const ConstView& x, Tensor& found) {

@@ -17,6 +17,13 @@ inline bool all_finite(const Tensor& x) { return std::isfinite(largest_part(x));
 /// Index of an element of a dense array.
 Extents index_of(index_t element, const Extents& shape);
 
+/// The number of NaN and infinite values, and the first of them, as an element of a dense array.
+struct NotFinite {
+  index_t count = 0, first = 0;
+};
+/// DTypes   all of numbers
+NotFinite count_not_finite(const Tensor& x);
+
 /// DTypes   as all_finite()
 /// Errors   ValueError "[who] what holds NaN or infinite values" with their number and the index of
 ///          the first
