@@ -35,4 +35,13 @@ index_t parse_bytes(std::string_view text, std::string_view who) {
   return static_cast<index_t>(number * factor);
 }
 
+std::string with_commas(index_t n) {
+  std::string text = std::to_string(n);
+  const std::ptrdiff_t first = n < 0 ? 1 : 0;
+  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > first; i -= 3) {
+    text.insert(static_cast<std::size_t>(i), ",");
+  }
+  return text;
+}
+
 }  // namespace palimpsest

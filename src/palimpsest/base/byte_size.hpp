@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "palimpsest/base/api.hpp"
@@ -13,5 +14,8 @@ namespace PALIMPSEST_API palimpsest {
 ///
 /// Errors   ValueError: not a number of bytes, negative, or beyond 63 bits
 index_t parse_bytes(std::string_view text, std::string_view who = "bytes");
+
+/// 1234567 as `1,234,567`.
+std::string with_commas(index_t n);
 
 }  // namespace palimpsest

@@ -5,15 +5,6 @@
 
 namespace palimpsest::cli {
 
-std::string with_commas(index_t n) {
-  std::string text = std::to_string(n);
-  const std::ptrdiff_t first = n < 0 ? 1 : 0;
-  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > first; i -= 3) {
-    text.insert(static_cast<std::size_t>(i), ",");
-  }
-  return text;
-}
-
 std::string counted(index_t n, const std::string& noun) {
   return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
 }

@@ -4,12 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/base/dtype.hpp"
+#include "palimpsest/base/byte_size.hpp"
 
 namespace palimpsest::cli {
-
-/// 1234567 as `1,234,567`.
-std::string with_commas(index_t n);
 
 /// `1 coil`, `8 coils`, `1,024 coils`.
 std::string counted(index_t n, const std::string& noun);

@@ -122,16 +122,19 @@ ImageItem item_from(const Data& data, const Tensor& maps, const ReconstructOptio
   if (data.has_frames) item.frames = n_frames_of(data.sampling);
   if (data.sampling.basis) item.basis = checked_basis("[basis]", *data.sampling.basis, item.frames);
   if (!data.sampling.trajectory) {
-    if (item.basis) return item;
-    item.mask_extents = Extents(axes, index_t{1});
-    note_changes(*data.sampling.mask, item.mask_extents);
+    GridSampling grid;
+    if (!item.basis) grid.mask_extents = Extents(axes, index_t{1});
+    if (!item.basis) note_changes(*data.sampling.mask, grid.mask_extents);
+    item.sampling = grid;
     return item;
   }
   const Tensor& trajectory = *data.sampling.trajectory;
+  PathSampling path;
   for (index_t t = 0; t < std::max<index_t>(item.frames, 1); ++t) {
-    item.trajectories.push_back(data.has_frames ? trajectory.select(0, t).contiguous()
+    path.trajectories.push_back(data.has_frames ? trajectory.select(0, t).contiguous()
                                                 : trajectory);
   }
+  item.sampling = std::move(path);
   return item;
 }
 
@@ -142,22 +145,21 @@ Tensor without_single_set(const Tensor& maps, const ImageItem& item) {
 // `is_linear`: conjugate gradients or the adjoint, which take no steps of fixed length.
 ImageSolverOptions options_of_solver(const ReconstructOptions& options, const Tensor& maps,
                                      const ImageItem& item, bool is_linear) {
-  ImageSolverOptions result;
-  result.regularizers = options.regularizers;
-  result.method = options.method;
-  result.iterations = iterations_of(options.iterations, options.regularizers);
-  result.tolerance = options.tolerance;
+  ImageSolverOptions result{.regularizers = options.regularizers,
+                            .method = options.method,
+                            .tolerance = options.tolerance,
+                            .has_start = options.start.has_value(),
+                            .callback_takes_x = static_cast<bool>(options.callback)};
   Extents four{item.sets * item.n_coils, 1, 1, 1};
   for (std::size_t k = 0; k < item.shape.size(); ++k) {
     four[4 - item.shape.size() + k] = item.shape[k];
   }
   if (!is_linear) result.maps_norm2 = largest_norm2(maps.view(four));
-  result.has_start = options.start.has_value();
-  result.cancel = options.cancel;
-  result.seed = options.seed;
-  result.callback = options.callback;
-  result.callback_takes_x = static_cast<bool>(options.callback);
-  result.time_limit_s = options.time_limit_s;
+  result.solve.max_iterations = iterations_of(options.iterations, options.regularizers);
+  result.solve.cancel = options.cancel;
+  result.solve.seed = options.seed;
+  result.solve.callback = options.callback;
+  result.solve.time_limit_s = options.time_limit_s;
   return result;
 }
 
@@ -362,10 +364,11 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
     const bool is_squared =
         ball_of(options.regularizers) == nullptr && data.sampling.mask->dtype() != DType::bool_;
     const Tensor squares = is_squared ? squares_of(weights) : weights;
-    solver.set_weights(item.basis
-                           ? subspace_weights(*item.basis, item.shape,
-                                              [&](index_t t) { return squares.select(0, t); })
-                           : shortened_mask(squares, item.mask_extents).contiguous());
+    solver.set_weights(
+        item.basis ? subspace_weights(*item.basis, item.shape,
+                                      [&](index_t t) { return squares.select(0, t); })
+                   : shortened_mask(squares, std::get<GridSampling>(item.sampling).mask_extents)
+                         .contiguous());
   }
   solver.set_scale(result.scale);
   if (options.phase) solver.set_phase(phase_factors(*options.phase, item.shape));

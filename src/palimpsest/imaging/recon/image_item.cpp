@@ -20,8 +20,11 @@ Extents ImageItem::image_shape() const {
 }
 
 Extents ImageItem::kspace_shape() const {
-  Extents extents =
-      has_trajectory() ? Extents{trajectories[0].shape(0), trajectories[0].shape(1)} : shape;
+  Extents extents = shape;
+  if (has_trajectory()) {
+    const Tensor& first = path().trajectories[0];
+    extents = Extents{first.shape(0), first.shape(1)};
+  }
   extents.insert(0, n_coils);
   if (frames > 0) extents.insert(0, frames);
   return extents;
@@ -43,9 +46,9 @@ Extents ImageItem::weights_shape() const {
   }
   Extents extents = kspace_shape();
   extents.erase(frames > 0 ? 1 : 0);
-  if (!has_trajectory() && !mask_extents.empty()) {
-    std::copy(mask_extents.begin(), mask_extents.end(),
-              extents.end() - static_cast<std::ptrdiff_t>(mask_extents.size()));
+  if (const GridSampling* const grid = std::get_if<GridSampling>(&sampling)) {
+    std::copy(grid->mask_extents.begin(), grid->mask_extents.end(),
+              extents.end() - static_cast<std::ptrdiff_t>(grid->mask_extents.size()));
   }
   return extents;
 }

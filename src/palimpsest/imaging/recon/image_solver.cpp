@@ -69,13 +69,6 @@ ConfigOverrides one_by_one(index_t budget) {
   return overrides;
 }
 
-// Makes functions of the image terms, so that steps may differ between points. Constraints stay.
-void move_h_to_terms(Objective& f, const std::vector<Regularizer>& regularizers) {
-  const bool has_constraint = std::any_of(regularizers.begin(), regularizers.end(), is_constraint);
-  if (!f.h || has_constraint) return;
-  f = h_as_term(std::move(f));
-}
-
 // Moves lambda / 2 |x|^2 to the other functions; for data that are a constraint.
 void move_quadratics(Objective& f, const std::optional<NamedLinop>& image_of_unknown) {
   double lambda = 0;
@@ -133,68 +126,21 @@ namespace {
 class Model {
  public:
   Model(const ImageItem& item, const ImageSolverOptions& options) : item_(item) {
-    no_maps = stand_in(DType::complex64, item.maps_shape(), item.maps_in_file);
-    maps = variable_of(no_maps);
-    if (item.has_phase) {
-      no_phase = stand_in(DType::complex64, item.shape, false);
-      phase = variable_of(no_phase);
-    }
     kspace = {DType::complex64, item.kspace_shape(), {}};
-    kspace_in_file = item.kspace_in_file;
     image = {DType::complex64, item.image_shape(), {}};
-    const Dims dims = item.image_dims();
-    objective.A = Identity(dims);
-    const auto weight = [this](const Regularizer& r) {
-      lambdas.emplace_back(variable_of(scalar_tensor(r.lambda)), r);
-      return Weight(Parameter(lambdas.back().first));
-    };
-    add_regularizers(objective, options.regularizers, dims, weight);
-    const Regularizer* const bound_of_data = ball_of(options.regularizers);
-    if (bound_of_data != nullptr) ball = Ball(weight(*bound_of_data));
-    method = reconstruct_method(objective, options.method, ball.has_value());
-    unknown = image;
-    if (const index_t parts = parts_of_unknown(options.regularizers, dims); parts > 1) {
-      image_of_unknown = objective.A;
-      unknown.shape.insert(0, parts);
-      objective.A = Identity(image_of_unknown->ishape());
-    }
-    if (ball) move_quadratics(objective, image_of_unknown);
-    objective = simplified(objective);
-    // Ranks that have a part of the coils cannot agree on the frequencies of all maps.
-    const bool has_all_coils = item.team.size() == 1 || item.team.size("coil") == 1;
-    if (item.has_trajectory() && method == ReconstructMethod::primal_dual && !item.density &&
-        !ball && has_all_coils && !image_of_unknown && !item.basis) {
-      move_h_to_terms(objective, options.regularizers);
-      is_preconditioned = !objective.h && !objective.terms.empty();
-    }
-    // Made before it is used: weights that stand in have no values.
-    has_weights =
-        item.has_trajectory() ? item.density.has_value() : method != ReconstructMethod::adjoint;
-    if (has_weights) {
-      // Kernels are made of the weights of a trajectory at once.
-      no_weights =
-          stand_in(item.basis ? DType::complex64 : DType::float32, item.weights_shape(), false);
-      weights = variable_of(item.has_trajectory() ? *item.density : no_weights);
-    }
+    set_objective(options);
+    is_preconditioned = may_precondition(options.regularizers);
+    if (is_preconditioned) objective = h_as_term(std::move(objective));
+    make_variables();
     norm2 = options.norm2.value_or(options.maps_norm2);
-    finds_norm =
-        !options.norm2 && method != ReconstructMethod::adjoint && method != ReconstructMethod::cg;
+    finds_norm = !options.norm2 && is_solved() && method != ReconstructMethod::cg;
     if (item.has_trajectory()) {
       build_along_trajectory();
     } else {
       build_on_grid();
     }
     if (ball && image_of_unknown) forward = Chain(*image_of_unknown, forward);
-    if (method == ReconstructMethod::adjoint || ball) return;
-    double quadratic = 0;
-    for (const Quadratic& q : objective.quadratics) quadratic += q.lambda;
-    if (quadratic > 0) normal = normal + quadratic * Identity(dims);
-    norm2 += quadratic;
-    if (image_of_unknown) normal = Chain(*image_of_unknown, normal, image_of_unknown->H());
-    if (!is_preconditioned) return;
-    maps_norm2 = options.maps_norm2;
-    L = maps_norm2 * bound.mean + quadratic;
-    rest = quadratic / 2 + kBalance * L;
+    if (is_solved() && !ball) add_quadratics(options.maps_norm2);
   }
 
   // Steps for each frequency, or where the maps vary so much that these might be too long, one.
@@ -216,7 +162,6 @@ class Model {
   double maps_norm2 = 1, rest = 0, L = 0;
   std::vector<std::pair<SharedVariable, Regularizer>> lambdas;  // that of a ball last
   TensorType kspace, image, unknown;
-  bool kspace_in_file = false;
   // The map from the unknown to the image, if the unknown is more than the image.
   std::optional<NamedLinop> image_of_unknown;
   Objective objective;  // its A stands for the unknown itself
@@ -245,6 +190,68 @@ class Model {
   }
 
  private:
+  // The functions and the unknown. Of a ball the data term is left out.
+  void set_objective(const ImageSolverOptions& options) {
+    const Dims dims = item_.image_dims();
+    objective.A = Identity(dims);
+    const auto weight = [this](const Regularizer& r) {
+      lambdas.emplace_back(variable_of(scalar_tensor(r.lambda)), r);
+      return Weight(Parameter(lambdas.back().first));
+    };
+    add_regularizers(objective, options.regularizers, dims, weight);
+    const Regularizer* const bound_of_data = ball_of(options.regularizers);
+    if (bound_of_data != nullptr) ball = Ball(weight(*bound_of_data));
+    method = reconstruct_method(objective, options.method, ball.has_value());
+    unknown = image;
+    if (const index_t parts = parts_of_unknown(options.regularizers, dims); parts > 1) {
+      image_of_unknown = objective.A;
+      unknown.shape.insert(0, parts);
+      objective.A = Identity(image_of_unknown->ishape());
+    }
+    if (ball) move_quadratics(objective, image_of_unknown);
+    objective = simplified(objective);
+  }
+
+  // True if steps may differ between frequencies: all functions are or become terms, constraints
+  // stay. Ranks that have a part of the coils cannot agree on the frequencies of all maps.
+  bool may_precondition(const std::vector<Regularizer>& regularizers) const {
+    const bool has_constraint =
+        std::any_of(regularizers.begin(), regularizers.end(), is_constraint);
+    return item_.has_trajectory() && method == ReconstructMethod::primal_dual &&
+           !item_.has_density() && !ball && item_.has_all_coils() && !image_of_unknown &&
+           !item_.basis && !(objective.h && has_constraint) &&
+           (objective.h || !objective.terms.empty());
+  }
+
+  // The arrays that are set for each item; they stand in until then.
+  void make_variables() {
+    no_maps = stand_in(DType::complex64, item_.maps_shape(), item_.maps_in_file);
+    maps = variable_of(no_maps);
+    if (item_.has_phase) {
+      no_phase = stand_in(DType::complex64, item_.shape, false);
+      phase = variable_of(no_phase);
+    }
+    has_weights = has_trajectory() ? item_.has_density() : is_solved();
+    if (!has_weights) return;
+    // Kernels are made of the weights of a trajectory at once.
+    no_weights =
+        stand_in(item_.basis ? DType::complex64 : DType::float32, item_.weights_shape(), false);
+    weights = variable_of(has_trajectory() ? *item_.path().density : no_weights);
+  }
+
+  void add_quadratics(double largest_of_maps) {
+    double quadratic = 0;
+    for (const Quadratic& q : objective.quadratics) quadratic += q.lambda;
+    if (quadratic > 0) normal = normal + quadratic * Identity(item_.image_dims());
+    norm2 += quadratic;
+    if (image_of_unknown) normal = Chain(*image_of_unknown, normal, image_of_unknown->H());
+    if (!is_preconditioned) return;
+    maps_norm2 = largest_of_maps;
+    L = maps_norm2 * bound.mean + quadratic;
+    rest = quadratic / 2 + kBalance * L;
+  }
+
+  bool is_solved() const { return method != ReconstructMethod::adjoint; }
   Dims sets() const { return item_.sets > 1 ? Dims("M") : Dims(); }
   Dims frames() const { return item_.frames > 0 ? Dims("T") : Dims(); }
   NamedLinop coil_images(const Dims& frames) const {
@@ -254,7 +261,7 @@ class Model {
   }
 
   NamedLinop joined(const NamedLinop& own_coils) const {
-    if (item_.team.size() == 1 || item_.team.size("coil") == 1) return own_coils;
+    if (item_.has_all_coils()) return own_coils;
     if (item_.leaves > 0) {
       return distributed_detail::joined_leaves(own_coils, item_.leaves, item_.team, "C", "coil");
     }
@@ -279,13 +286,13 @@ class Model {
     if (item_.basis) {
       const NamedLinop to_frames = frames_of_coefficients(*item_.basis, Dims("C") + k);
       adjoint = Chain(A, to_frames).H();
-      if (method == ReconstructMethod::adjoint) return;
+      if (!is_solved()) return;
       norm2 *= largest_of_basis();
       normal = A.normal(subspace_weighting(Parameter(weights), k));
       return;
     }
     adjoint = A.H();
-    if (method == ReconstructMethod::adjoint) return;
+    if (!is_solved()) return;
     if (ball) {
       forward = Chain(A, Diagonal(Parameter(weights), coils + k, {.weight_shape = frames() + k}));
       return;
@@ -337,10 +344,9 @@ class Model {
 
   void build_along_trajectory() {
     std::vector<NamedLinop> parts, transforms;
-    const bool is_solved = method != ReconstructMethod::adjoint;
-    const bool leaves_out = is_solved && item_.kernels_in_file;
+    const bool leaves_out = is_solved() && item_.path().kernels_in_file;
     double largest = 0;
-    for (const Tensor& trajectory : item_.trajectories) {
+    for (const Tensor& trajectory : item_.path().trajectories) {
       transforms.push_back(along(trajectory));
       if (finds_norm) largest = std::max(largest, largest_of(transforms.back()));
       if (leaves_out && !is_preconditioned) leave_out_kernel(transforms.back());
@@ -356,11 +362,11 @@ class Model {
     }
     if (leaves_out) with_kernels_in_file = transforms;
     const NamedLinop A = with_phase(joined(item_.frames > 0 ? side_by_side(parts) : parts.at(0)));
-    if (!item_.density) {
+    if (!item_.has_density()) {
       adjoint = A.H();
       if (ball) {
         forward = A;
-      } else if (is_solved) {
+      } else if (is_solved()) {
         normal = A.N();
       }
       return;
@@ -368,7 +374,7 @@ class Model {
     const NamedLinop W = Diagonal(Parameter(weights), frames() + Dims("C Sp Ro"),
                                   {.weight_shape = frames() + Dims("Sp Ro")});
     adjoint = Chain(W, A.H());
-    if (is_solved) normal = A.normal(W);
+    if (is_solved()) normal = A.normal(W);
   }
 
   void build_preconditioner(const std::vector<NamedLinop>& transforms) {
@@ -396,19 +402,13 @@ BudgetOptions budget_options(const ImageItem& item) {
 }
 
 SolveOptions solve_options(const ImageSolverOptions& options, const Model& model, index_t budget) {
-  SolveOptions result{.tolerance = 0};
+  SolveOptions result = options.solve;
   const double tolerance = tolerance_of(options.tolerance, model.method);
   const bool is_cg = model.method == ReconstructMethod::cg;
-  (is_cg ? result.tolerance : result.progress_tolerance) = tolerance;
-  result.max_iterations = options.iterations;
+  result.tolerance = is_cg ? tolerance : 0;
+  if (!is_cg) result.progress_tolerance = tolerance;
   if (options.has_start) result.x0 = stand_in(DType::complex64, model.unknown.shape, false);
-  result.callback = options.callback;
   result.budget_bytes = budget;
-  result.checkpoint = options.checkpoint;
-  result.resume = options.resume;
-  result.cancel = options.cancel;
-  result.seed = options.seed;
-  result.time_limit_s = options.time_limit_s;
   return result;
 }
 
@@ -446,14 +446,14 @@ Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverO
     p.set("A", f.A).set("N", model.normal);
   }
   p.set("cuts", cuts_of(item));
-  p.set("data_in_memory", !model.ball || !model.kspace_in_file);
+  p.set("data_in_memory", !model.ball || !item.kspace_in_file);
   add_terms(p, f);
   p.set("L", model.is_preconditioned ? model.L : model.norm2).set("restart", true);
   if (model.is_preconditioned) p.set("P", model.P).set("balance", kBalance);
-  p.set("max_iterations", static_cast<index_t>(options.iterations));
+  p.set("max_iterations", static_cast<index_t>(options.solve.max_iterations));
   const bool takes_mean =
       model.method == ReconstructMethod::fista || model.method == ReconstructMethod::pocs;
-  if (takes_mean && has_random_shifts(f) && options.iterations > kAveraged) {
+  if (takes_mean && has_random_shifts(f) && options.solve.max_iterations > kAveraged) {
     p.set("average", kAveraged);
   }
   return p;
@@ -527,9 +527,10 @@ struct ImageSolver::Impl {
   // then the sum of single ones has the order, and the bits, of the sum of all. Of one rank: those
   // that ranks share cannot be cut further.
   bool can_take_single_coils() const {
-    const ImageItem& item = model.item();
-    if (item.team.size() > 1 && item.team.size("coil") > 1) return false;
-    if (item.has_trajectory() || !model.adjoint.dims().contains("C")) return false;
+    if (!model.item().has_all_coils() || model.has_trajectory() ||
+        !model.adjoint.dims().contains("C")) {
+      return false;
+    }
     const index_t coils = model.adjoint.size("C").value_or(kNoLimit);
     return coils > 1 && coils <= kLeafRows;
   }
@@ -615,8 +616,6 @@ const Plan& ImageSolver::step() const { return impl_->solve ? solve().step : imp
 bool ImageSolver::uses_adjoint() const {
   return !impl_->model.ball || impl_->model.has_trajectory();
 }
-
-bool ImageSolver::is_preconditioned() const { return impl_->model.is_preconditioned; }
 
 std::string ImageSolver::operator_text() const {
   const Model& model = impl_->model;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "palimpsest/distributed/team.hpp"
@@ -16,6 +17,22 @@
 #include "palimpsest/solve/solve.hpp"
 
 namespace palimpsest {
+
+/// k-space is a grid.
+struct GridSampling {
+  /// Extents of the weights of a frame, 1 along axes on which they do not change; empty: those of
+  /// the grid.
+  Extents mask_extents = {};
+};
+/// k-space lies along trajectories, of frames one each: float32 (readouts, samples, D) in cycles
+/// per field of view, x first.
+struct PathSampling {
+  std::vector<Tensor> trajectories = {};
+  /// The weights of the data, until those of set_weights() take their place.
+  std::optional<Tensor> density = {};
+  /// The kernels of the normal operators lie in files that write_kernels() makes.
+  bool kernels_in_file = false;
+};
 
 /// The unknown of one solve: the extents of its arrays, and whether they lie in mapped files.
 struct ImageItem {
@@ -29,26 +46,21 @@ struct ImageItem {
   std::optional<Tensor> basis = {};
   index_t sets = 1;
   bool maps_in_file = false, kspace_in_file = false;
-  /// float32 (readouts, samples, D), of frames one each, in cycles per field of view, x first;
-  /// none: k-space is a grid.
-  std::vector<Tensor> trajectories = {};
+  std::variant<GridSampling, PathSampling> sampling = {};
   /// True: the coils see the image times the factors of set_phase().
   bool has_phase = false;
-  /// Along trajectories: the weights of the data, until those of set_weights() take their place.
-  std::optional<Tensor> density = {};
-  /// On a grid: extents of the weights of a frame, 1 along axes on which they do not change; empty:
-  /// those of the grid.
-  Extents mask_extents = {};
   /// The coils are those of this rank: others along the axis "coil" have theirs.
   Team team = {};
   /// Coils of all ranks: their images are added in the order of the coils. 0: in the order of the
   /// ranks.
   index_t leaves = 0;
 
-  /// The kernels of the normal operators of frames lie in files that write_kernels() makes.
-  bool kernels_in_file = false;
-
-  bool has_trajectory() const { return !trajectories.empty(); }
+  bool has_trajectory() const { return std::holds_alternative<PathSampling>(sampling); }
+  const PathSampling& path() const { return std::get<PathSampling>(sampling); }
+  bool has_density() const { return has_trajectory() && path().density.has_value(); }
+  bool has_kernels_in_file() const { return has_trajectory() && path().kernels_in_file; }
+  /// False if ranks share the coils.
+  bool has_all_coils() const { return team.size() == 1 || team.size("coil") == 1; }
   /// T, or with a basis B, or nothing.
   Dims series() const;
   Dims image_dims() const;
@@ -65,22 +77,16 @@ struct ImageItem {
 struct ImageSolverOptions {
   std::vector<Regularizer> regularizers = {};
   ReconstructMethod method = ReconstructMethod::automatic;
-  int iterations = 300;
   std::optional<double> tolerance = {};
   /// At least the largest sum of |map|^2 over coils and sets of a point.
   double maps_norm2 = 1;
   /// At least the largest eigenvalue of A^H A; unset: found from maps_norm2.
   std::optional<double> norm2 = {};
   bool has_start = false;
-  std::optional<CheckpointOptions> checkpoint = {};
-  std::string resume = {};
-  std::optional<CancelToken> cancel = {};
-  std::uint64_t seed = 0;
-  std::optional<double> time_limit_s = {};
-  /// After each iteration; false ends the solve.
-  std::function<bool(const SolveInfo&)> callback = {};
   /// The callback may look at more than the residual.
   bool callback_takes_x = false;
+  /// Of the iteration. The solver sets tolerances, start and budget.
+  SolveOptions solve = {};
 };
 
 /// The minimizer of |A x - y|^2 / 2 + regularizers, that of the others within a ball, or A^H y, for
@@ -113,8 +119,6 @@ class ImageSolver {
   const BudgetSplit& adjoint() const;
   /// True if A^H y is made. With a ball it only gives the scale along trajectories.
   bool uses_adjoint() const;
-  /// True if the iteration takes longer steps where k-space was measured less densely.
-  bool is_preconditioned() const;
   /// Undefined for the adjoint alone.
   const SolvePlan& solve() const;
   /// The plan of one iteration, or of the adjoint.

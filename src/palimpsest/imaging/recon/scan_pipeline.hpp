@@ -44,6 +44,8 @@ ValueError wrong_option(const char* field, fmt::format_string<Values...> text, V
                     fmt::format(text, std::forward<Values>(values)...));
 }
 
+inline index_t total(const SortingBytes& bytes) { return bytes.tensors + bytes.others; }
+
 /// Bytes read or worked on at a time: the planner tries sizes from the largest to the smallest.
 inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = index_t{1} << 16;
 
@@ -73,39 +75,83 @@ struct ScanReconstruction::Impl {
     CalibrationArea area;
   };
 
-  // -- options -----------------------------------------------------------------------------------
-  bool has_maps() const { return !options.maps.empty(); }
-  bool has_plane_maps() const;
-  bool copies_maps(bool in_memory) const;
-  bool arranges() const;
-  /// True if maps are estimated before the frames of a slice are solved.
-  bool maps_first() const { return !has_maps() && (scan.layout().n_frames() > 1 || shares_maps()); }
-  /// True if some slice takes the maps of another one.
-  bool shares_maps() const;
-  /// True if some slice's maps come from separate calibration lines, or from k-space of images.
-  bool uses_calibration() const;
-  bool uses_images_for_maps() const;
-  /// True if the unit of the regularizers is found from the data.
-  bool wants_scale() const;
-  /// From k-space on its grid?
-  bool scales_on_grid() const;
-  bool needs_mean() const;
-  /// From A^H y of frames that are solved one by one along trajectories?
-  bool wants_scale_of_frames() const;
-  /// Bytes of |A^H y| for the scale, unless they fit into the memory of the images.
-  index_t magnitude_bytes() const;
-  index_t frames() const { return is_tied ? scan.layout().n_frames() : 1; }
-  index_t groups() const { return scan.layout().n_frames() / frames(); }
-  index_t images() const { return scan.layout().n_slices() * groups(); }
+  // -- facts --------------------------------------------------------------------------------------
+  const ScanLayout& layout() const { return scan.layout(); }
+  index_t frames() const { return is_tied ? layout().n_frames() : 1; }
+  index_t groups() const { return layout().n_frames() / frames(); }
+  index_t images() const { return layout().n_slices() * groups(); }
   /// True if the result exists before the first solve.
-  bool is_stacked() const { return images() > 1 || scan.layout().n_items() > 1; }
+  bool is_stacked() const { return images() > 1 || layout().n_items() > 1; }
   Place place() const { return {plan.in_memory, options.scratch}; }
+  /// True if k-space is turned into planes, or its readouts are cut.
+  bool arranges() const {
+    return layout().is_cut() || (layout().division == Division::planes && layout().grid[3] > 1 &&
+                                 !layout().has_trajectory());
+  }
+  bool has_maps() const { return !options.maps.empty(); }
+  bool has_plane_maps() const {
+    return has_maps() && layout().division == Division::planes && layout().columns > 1;
+  }
+  /// True for maps that do not lie as they are used: they are copied once.
+  bool copies_maps(bool in_memory) const {
+    return !maps_file.is_dense() || scan.mixer() != nullptr ||
+           (in_memory && !has_plane_maps() && is_mapped(maps_file.array));
+  }
+  /// True if the maps that a solve reads lie in a file.
+  bool maps_lie_in_files(bool in_memory) const {
+    return !in_memory && (!has_maps() || has_plane_maps() || copies_maps(in_memory) ||
+                          maps_file.held_bytes() == 0);
+  }
+  template <class Is>
+  bool any_source(Is is) const {
+    return std::any_of(sources.begin(), sources.end(), is);
+  }
+  /// True if maps are estimated before the frames of a slice are solved: of several frames, or
+  /// where some slice takes the maps of another one.
+  bool maps_first() const {
+    if (has_maps()) return false;
+    return layout().n_frames() > 1 || any_source([&](const MapSource& source) {
+             return source.slice != &source - sources.data();
+           });
+  }
+  /// True if some slice's maps come from k-space of images, not from separate calibration lines.
+  bool uses_images_for_maps() const {
+    return any_source([](const MapSource& source) { return !source.is_calibration; });
+  }
+  /// True if the unit of the regularizers is found from the data.
+  bool wants_scale() const {
+    return !options.scale && needs_scale(options.regularizers, options.keep_scale);
+  }
+  bool scales_on_grid() const { return wants_scale() && !layout().has_trajectory(); }
+  /// From A^H y of frames that are solved one by one along trajectories?
+  bool wants_scale_of_frames() const {
+    return wants_scale() && layout().has_trajectory() && groups() > 1;
+  }
+  /// Bytes of |A^H y| for that: 0 for up to two sets, which fit into the memory of the images.
+  index_t magnitude_bytes() const {
+    if (!wants_scale_of_frames() || options.sets <= 2) return 0;
+    return groups() * options.sets * byte_count(layout().item_shape(), DType::float32);
+  }
   /// (set * coil, z, y, x) of a slice, of a file.
-  Extents given_maps_shape() const;
+  Extents given_maps_shape() const {
+    Extents shape = layout().maps_shape();
+    shape[0] *= options.sets;
+    return shape;
+  }
   /// (coil, ..) or (set, coil, ..).
-  Extents maps_of_item_shape() const;
+  Extents maps_of_item_shape() const {
+    Extents shape = layout().item_array_shape();
+    if (options.sets > 1) shape.insert(0, options.sets);
+    return shape;
+  }
   ColumnTaker kspace_taker(index_t n_frames, index_t piece_bytes, bool in_memory) const;
   ColumnTaker maps_taker(index_t first, index_t count, index_t piece_bytes, bool in_memory) const;
+  /// The pixels of the image out of those of a solve.
+  PixelTaker pixel_taker() const {
+    Extents item = layout().item_shape();
+    if (is_tied) item.insert(0, basis ? basis->shape(1) : layout().n_frames());
+    return {item, layout().axes_of_item()};
+  }
 
   // -- several ranks, in scan_team.cpp -----------------------------------------------------------
   void shape_team();
@@ -116,7 +162,7 @@ struct ScanReconstruction::Impl {
   bool owns_any(index_t first, index_t count) const;
   /// This rank's coils of an array with coils along axis `axis`.
   Tensor part_of_coils(const Tensor& whole, index_t axis) const;
-  /// The view of the result that a solve's image is written to.
+  /// The view of a result, or of the starts, that is the image of a solve.
   Tensor place_of(const Tensor& image, index_t slice, index_t group, index_t item) const;
   void check_agreement() const;
   bool is_any_timed_out() const;
@@ -141,30 +187,29 @@ struct ScanReconstruction::Impl {
   // -- planning ----------------------------------------------------------------------------------
   void rehearse_calibration();
   const Rehearsal& rehearsal(bool in_memory);
-  bool maps_lie_in_files(bool in_memory) const;
   std::optional<Tensor> density_of(index_t group) const;
   ImageItem item_of(bool in_memory, index_t group = 0) const;
   /// True if frames are solved one by one along trajectories that differ.
   bool has_operators_of_frames() const;
-  ImageSolverOptions solver_options() const;
+  ImageSolverOptions solver_options();
   index_t espirit_bytes() const;
-  index_t plan_calibration(Draft& draft, index_t beside) const;
-  index_t plan_mean(Draft& draft, index_t beside) const;
+  void plan_calibration(Draft& draft) const;
+  void plan_mean(Draft& draft) const;
   void plan_kspace(Draft& draft) const;
   void plan_maps(Draft& draft) const;
   void plan_solve(Draft& draft);
-  void plan_partial(Draft& draft) const;
-  PixelTaker pixel_taker() const;
-  void plan_pixels(Draft& draft) const;
+  void plan_results(Draft& draft) const;
+  void plan_image(Draft& draft) const;
   Draft draft(bool in_memory);
-  index_t smallest_of(const Draft& draft) const;
+  index_t smallest_of(const Draft& draft);
   bool may_fit_in_memory();
   void choose();
 
   // -- running -----------------------------------------------------------------------------------
   ScanReconstructionResult run(const Progress& progress);
   void prepare_solver(index_t group, bool for_scale = false);
-  SolveResult solved(const Tensor& y, const Tensor& of_item, const ImageSolver::ScaleOf& scale_of);
+  SolveResult solved(const Tensor& kspace, const Tensor& of_item, index_t slice, index_t group,
+                     index_t item, const ImageSolver::ScaleOf& scale_of);
   void run_slice(index_t slice, ScanReconstructionResult& result);
   void run_group(index_t slice, index_t group, ScanReconstructionResult& result);
   void take_calibration(index_t slice);
@@ -185,7 +230,6 @@ struct ScanReconstruction::Impl {
   void check_maps(const Tensor& maps);
   void check_image(const ScanReconstructionResult& result) const;
   Tensor phase_of(index_t slice, index_t item) const;
-  Tensor start_of(index_t slice, index_t group, index_t item) const;
   void take_item(SolveResult& found, index_t slice, index_t group, index_t item,
                  ScanReconstructionResult& result) const;
   void keep_maps(const Tensor& maps, index_t slice, index_t item);

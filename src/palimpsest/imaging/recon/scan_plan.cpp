@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "palimpsest/base/byte_size.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/partial_images.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
@@ -14,54 +15,49 @@ constexpr index_t kMapsAtATime = 16;
 // Numbers that compiled programs keep, of each frame along a trajectory too.
 constexpr index_t kProgramBytes = 512, kProgramBytesOfFrame = 16;
 
-std::string with_commas(index_t n) {
-  std::string text = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<std::size_t>(at), ",");
-  }
-  return text;
-}
-
 }  // namespace
 
 // -- drafts --------------------------------------------------------------------------------------
 
-// A plan for one place of the large arrays.
+// A plan for one place of the large arrays. The functions plan_..() follow the way of the data:
+// each adds the stages that run beside what is held, then holds what its stages leave.
 struct ScanReconstruction::Impl::Draft {
   ScanReconstructionPlan plan;
+  index_t held = 0;   // bytes that are held at this point of the way
   index_t least = 0;  // the smallest budget for the stages so far
   ImageItem item;
   Rehearsal rehearsed;
   ImageSolver::Budgets budgets = {0, 0};
   std::unique_ptr<ImageSolver> solver;  // null if the rest of the budget is too small
+  index_t calibration = 0;              // bytes held from plan_calibration() on
   index_t weights = 0, image = 0;
-  index_t base = 0;       // held from the opening to the end
-  index_t raw = 0;        // of the opened file, as long as k-space is taken from it
-  index_t all_maps = 0;   // estimated before the frames
-  index_t held = 0;       // beside maps and solve of one item, the weights included
   index_t kept_maps = 0;  // while results are written
 
+  // Bytes in memory of an array of samples; one in a file has none.
+  index_t bytes_of(const Extents& shape) const { return plan.in_memory ? sample_bytes(shape) : 0; }
+  // Bytes in memory of the maps that a solve takes.
+  index_t maps_of_solve() const { return item.maps_in_file ? 0 : sample_bytes(item.maps_shape()); }
   void add(const std::string& name, index_t bytes) { add(name, bytes, bytes); }
   void add(const std::string& name, index_t bytes, index_t least_bytes) {
-    plan.stages.push_back({name, bytes});
-    plan.peak_bytes = std::max(plan.peak_bytes, bytes);
-    least = std::max(least, least_bytes);
+    plan.stages.push_back({name, held + bytes});
+    plan.peak_bytes = std::max(plan.peak_bytes, held + bytes);
+    least = std::max(least, held + least_bytes);
   }
-  // Adds a stage with the largest piece that fits beside `beside` bytes, and sets `piece`.
+  // Adds a stage with the largest piece that fits the budget, and sets `piece`.
   template <class Bytes>
-  void add_in_pieces(const std::string& name, index_t beside, index_t& piece, const Bytes& bytes) {
+  void add_in_pieces(const std::string& name, index_t& piece, const Bytes& bytes) {
     const index_t limit = plan.budget.value_or(kNoLimit);
     for (piece = kLargestPiece; piece > kSmallestPiece; piece /= 2) {
-      if (beside + bytes(piece) <= limit) break;
+      if (held + bytes(piece) <= limit) break;
     }
-    add(name, beside + bytes(piece), beside + bytes(kSmallestPiece));
+    add(name, bytes(piece), bytes(kSmallestPiece));
   }
 };
 
 // Constants of programs, locations and kernels are made with the solver: their bytes are known only
 // after that. plan_solve() takes the solver, if it fits.
 const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(bool in_memory) {
-  const bool in_files = item_of(in_memory).kernels_in_file;
+  const bool in_files = item_of(in_memory).has_kernels_in_file();
   std::optional<Rehearsal>& made = rehearsals[in_files ? 0 : 1];
   if (made) return *made;
   made.emplace();
@@ -80,82 +76,6 @@ const ScanReconstruction::Impl::Rehearsal& ScanReconstruction::Impl::rehearsal(b
   made->kernel_bytes = rehearsed_solver->kernel_bytes();
   made->fixed = rehearsed_solver->fixed_bytes();
   return *made;
-}
-
-bool ScanReconstruction::Impl::has_plane_maps() const {
-  const ScanLayout& layout = scan.layout();
-  return has_maps() && layout.division == Division::planes && layout.columns > 1;
-}
-
-// Maps that do not lie as they are used are copied once.
-bool ScanReconstruction::Impl::copies_maps(bool in_memory) const {
-  if (!maps_file.is_dense() || scan.mixer()) return true;
-  return in_memory && !has_plane_maps() && palimpsest::is_mapped(maps_file.array);
-}
-
-// True if the maps that a solve reads lie in a file.
-bool ScanReconstruction::Impl::maps_lie_in_files(bool in_memory) const {
-  if (in_memory) return false;
-  return !has_maps() || has_plane_maps() || copies_maps(in_memory) || maps_file.held_bytes() == 0;
-}
-
-// True if k-space is turned into planes, or its readouts are cut.
-bool ScanReconstruction::Impl::arranges() const {
-  const ScanLayout& layout = scan.layout();
-  if (layout.has_trajectory()) return false;
-  return layout.is_cut() || (layout.division == Division::planes && layout.grid[3] > 1);
-}
-
-bool ScanReconstruction::Impl::wants_scale() const {
-  return !options.scale && needs_scale(options.regularizers, options.keep_scale);
-}
-
-bool ScanReconstruction::Impl::scales_on_grid() const {
-  return wants_scale() && !scan.layout().has_trajectory();
-}
-
-bool ScanReconstruction::Impl::wants_scale_of_frames() const {
-  return wants_scale() && scan.layout().has_trajectory() && groups() > 1;
-}
-
-// Bytes for magnitudes of more than two sets. Those of two sets fit into the memory of the images.
-index_t ScanReconstruction::Impl::magnitude_bytes() const {
-  if (!wants_scale_of_frames() || options.sets <= 2) return 0;
-  return groups() * options.sets * byte_count(scan.layout().item_shape(), DType::float32);
-}
-
-bool ScanReconstruction::Impl::shares_maps() const {
-  for (std::size_t s = 0; s < sources.size(); ++s) {
-    if (sources[s].slice != static_cast<index_t>(s)) return true;
-  }
-  return false;
-}
-
-bool ScanReconstruction::Impl::uses_calibration() const {
-  return std::any_of(sources.begin(), sources.end(),
-                     [](const MapSource& source) { return source.is_calibration; });
-}
-
-bool ScanReconstruction::Impl::uses_images_for_maps() const {
-  return std::any_of(sources.begin(), sources.end(),
-                     [](const MapSource& source) { return !source.is_calibration; });
-}
-
-bool ScanReconstruction::Impl::needs_mean() const {
-  const bool for_maps = maps_first() && uses_images_for_maps();
-  return for_maps || (scales_on_grid() && scan.layout().n_frames() > 1);
-}
-
-Extents ScanReconstruction::Impl::given_maps_shape() const {
-  Extents shape = scan.layout().maps_shape();
-  shape[0] *= options.sets;
-  return shape;
-}
-
-Extents ScanReconstruction::Impl::maps_of_item_shape() const {
-  Extents shape = scan.layout().item_array_shape();
-  if (options.sets > 1) shape.insert(0, options.sets);
-  return shape;
 }
 
 ColumnTaker ScanReconstruction::Impl::kspace_taker(index_t n_frames, index_t piece_bytes,
@@ -226,35 +146,35 @@ ImageItem ScanReconstruction::Impl::item_of(bool in_memory, index_t group) const
   const bool is_cut = options.budget || layout.has_trajectory();
   if (has_part_of_coils() && !is_cut) item.leaves = layout.n_coils();
   item.has_phase = phase.has_value();
-  item.density = density_of(group);
-  if (!basis) item.mask_extents = layout.mask_extents;
   item.maps_in_file = maps_lie_in_files(in_memory);
   const bool is_new = scan.makes_array() || arranges();
   item.kspace_in_file = is_new ? !in_memory : scan.is_mapped();
-  if (!layout.has_trajectory()) return item;
-  item.kernels_in_file = !in_memory && is_tied && !density;
+  if (!layout.has_trajectory()) {
+    if (!basis) item.sampling = GridSampling{layout.mask_extents};
+    return item;
+  }
+  PathSampling path{.density = density_of(group),
+                    .kernels_in_file = !in_memory && is_tied && !density};
   for (index_t t = 0; t < frames(); ++t) {
-    item.trajectories.push_back(layout.trajectory.narrow(0, (group + t) * layout.readouts_per_step,
+    path.trajectories.push_back(layout.trajectory.narrow(0, (group + t) * layout.readouts_per_step,
                                                          layout.readouts_per_frame));
   }
+  item.sampling = std::move(path);
   return item;
 }
 
-ImageSolverOptions ScanReconstruction::Impl::solver_options() const {
-  ImageSolverOptions result;
-  result.regularizers = options.regularizers;
-  result.method = options.method;
-  result.iterations = iterations_of(options.iterations, options.regularizers);
-  result.tolerance = options.tolerance;
-  result.maps_norm2 = maps_norm2;
-  result.has_start = start.has_value();
-  result.checkpoint = options.checkpoint;
-  result.resume = options.resume;
-  result.cancel = options.cancel;
-  result.seed = options.seed;
-  result.callback = [this](const SolveInfo& info) {
-    return const_cast<Impl*>(this)->is_over(info);
-  };
+ImageSolverOptions ScanReconstruction::Impl::solver_options() {
+  ImageSolverOptions result{.regularizers = options.regularizers,
+                            .method = options.method,
+                            .tolerance = options.tolerance,
+                            .maps_norm2 = maps_norm2,
+                            .has_start = start.has_value()};
+  result.solve.max_iterations = iterations_of(options.iterations, options.regularizers);
+  result.solve.checkpoint = options.checkpoint;
+  result.solve.resume = options.resume;
+  result.solve.cancel = options.cancel;
+  result.solve.seed = options.seed;
+  result.solve.callback = [this](const SolveInfo& info) { return is_over(info); };
   return result;
 }
 
@@ -276,160 +196,149 @@ index_t ScanReconstruction::Impl::espirit_bytes() const {
   return std::max(bytes, rehearsed_bytes) + layout.n_coils() * points * 8;
 }
 
-// Plans separate calibration lines, from their file to items, beside the list of readouts and other
-// held bytes. Returns the bytes held until the maps are estimated.
-index_t ScanReconstruction::Impl::plan_calibration(Draft& draft, index_t beside) const {
-  if (!uses_calibration()) return 0;
-  const ScanLayout& layout = scan.layout();
+// Separate calibration lines, from their file to items, which stay until the maps are estimated.
+void ScanReconstruction::Impl::plan_calibration(Draft& draft) const {
+  if (!any_source([](const MapSource& source) { return source.is_calibration; })) return;
   const bool in_memory = draft.plan.in_memory;
-  const index_t grid = in_memory ? sample_bytes(layout.grid) : 0;
-  draft.add_in_pieces("calibration", beside + grid, draft.plan.calibration_piece,
-                      [&](index_t piece) {
-                        const SortingBytes bytes = scan.calibration_bytes(piece);
-                        return bytes.tensors + bytes.others;
-                      });
-  if (!arranges()) return grid;
-  const index_t items = in_memory ? sample_bytes(layout.maps_shape()) : 0;
-  // The pieces are those of k-space, which needs more bytes at that time.
-  draft.add("calibration along x",
-            beside + grid + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
-  return items;
+  draft.calibration = draft.bytes_of(layout().grid);
+  draft.add_in_pieces("calibration", draft.plan.calibration_piece, [&](index_t piece) {
+    return draft.calibration + total(scan.calibration_bytes(piece));
+  });
+  if (arranges()) {
+    const index_t items = draft.bytes_of(layout().maps_shape());
+    // The pieces are those of k-space, which needs more bytes at that time.
+    draft.add("calibration along x",
+              draft.calibration + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
+    draft.calibration = items;
+  }
+  draft.held += draft.calibration;
 }
 
-// The mean of the frames, and the maps and the scale that come from it.
-index_t ScanReconstruction::Impl::plan_mean(Draft& draft, index_t beside) const {
-  const ScanLayout& layout = scan.layout();
-  const bool in_memory = draft.plan.in_memory;
-  const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
+// The mean of the frames, and the maps and the scale that come from it. The maps stay.
+void ScanReconstruction::Impl::plan_mean(Draft& draft) const {
+  const bool in_memory = draft.plan.in_memory, for_maps = maps_first() && uses_images_for_maps();
   index_t source = 0;
-  if (needs_mean()) {
-    const bool makes = scan.makes_array() || !layout.has_trajectory();
-    const index_t grid = makes ? if_in_memory(sample_bytes(layout.grid)) : 0;
-    draft.add_in_pieces("mean of frames", beside + grid, draft.plan.mean_piece, [&](index_t piece) {
-      const SortingBytes bytes = scan.making_bytes(piece);
-      return bytes.tensors + bytes.others;
-    });
-    if (scales_on_grid()) draft.add("scale", beside + grid + element_count(layout.grid));
-    source = grid;
-    if (arranges() && maps_first() && uses_images_for_maps()) {
-      const index_t items = if_in_memory(sample_bytes(layout.maps_shape()));
+  if (for_maps || (scales_on_grid() && layout().n_frames() > 1)) {
+    const bool makes = scan.makes_array() || !layout().has_trajectory();
+    source = makes ? draft.bytes_of(layout().grid) : 0;
+    draft.add_in_pieces("mean of frames", draft.plan.mean_piece,
+                        [&](index_t piece) { return source + total(scan.making_bytes(piece)); });
+    if (scales_on_grid()) draft.add("scale", source + element_count(layout().grid));
+    if (arranges() && for_maps) {
+      const index_t items = draft.bytes_of(layout().maps_shape());
       draft.add("mean along x",
-                beside + grid + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
+                source + items + kspace_taker(1, kSmallestPiece, in_memory).bytes());
       source = items;
     }
   }
-  if (!maps_first()) return 0;
+  if (!maps_first()) return;
   Extents shape = maps_of_item_shape();
-  shape.insert(0, layout.n_items());
-  const index_t made = if_in_memory(sample_bytes(shape));
-  draft.add("sensitivities", beside + source + made + espirit_bytes());
-  return made;
+  shape.insert(0, layout().n_items());
+  draft.add("sensitivities", source + draft.bytes_of(shape) + espirit_bytes());
+  draft.held += draft.bytes_of(shape);
 }
 
-// Plans k-space, from its file to items; enters the held bytes into `held`.
+// k-space, from its file to items.
 void ScanReconstruction::Impl::plan_kspace(Draft& draft) const {
-  const ScanLayout& layout = scan.layout();
-  const bool in_memory = draft.plan.in_memory;
-  const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
+  const bool in_memory = draft.plan.in_memory, is_series = images() > 1;
   const index_t opened_maps = has_maps() ? maps_file.held_bytes() : 0;
-  draft.image = sample_bytes(layout.result_shape());
-  const bool is_series = images() > 1;
+  draft.image = sample_bytes(layout().result_shape());
   const index_t weights_of_data = (density ? density->nbytes() : 0) + (basis ? basis->nbytes() : 0);
-  draft.base = scan.kept_bytes() + kProgramBytes +
-               (layout.has_trajectory() ? kProgramBytesOfFrame * frames() : 0) +
-               draft.rehearsed.operator_bytes + weights_of_data + (is_series ? draft.image : 0);
   draft.add("opening",
             std::max(scan.opening_bytes() + opened_maps + weights_of_data, ledger.peak_bytes()));
-  draft.raw = scan.held_bytes() - scan.kept_bytes();
-  const index_t beside = draft.base + opened_maps + draft.raw;
+  // Held to the end. The list of readouts is held as long as k-space is taken from the file.
+  draft.held = scan.kept_bytes() + kProgramBytes +
+               (layout().has_trajectory() ? kProgramBytesOfFrame * frames() : 0) +
+               draft.rehearsed.operator_bytes + weights_of_data + (is_series ? draft.image : 0);
+  const index_t raw = scan.held_bytes() - scan.kept_bytes();
+  draft.held += raw + opened_maps;
   if (scan.mixer()) {
-    draft.add_in_pieces("virtual coils", beside, draft.plan.compression_piece, [&](index_t piece) {
-      const SortingBytes bytes = scan.finding_bytes(piece);
-      return bytes.tensors + bytes.others;
-    });
+    draft.add_in_pieces("virtual coils", draft.plan.compression_piece,
+                        [&](index_t piece) { return total(scan.finding_bytes(piece)); });
   }
-  const index_t lines = plan_calibration(draft, beside);
-  draft.all_maps = plan_mean(draft, beside + lines);
-  index_t others = draft.base + opened_maps + draft.all_maps + lines;
+  plan_calibration(draft);
+  plan_mean(draft);
   // Maps of a file stay from one frame to the next.
-  if (has_maps() && groups() > 1 && copies_maps(in_memory)) {
-    others += if_in_memory(sample_bytes(given_maps_shape()));
-  }
-  index_t kspace = draft.raw, opened = draft.raw;
-  const index_t f = layout.has_trajectory() ? 1 : frames();
+  const index_t copied_maps =
+      has_maps() && groups() > 1 && copies_maps(in_memory) ? draft.bytes_of(given_maps_shape()) : 0;
+  draft.held += copied_maps;
+  const index_t f = layout().has_trajectory() ? 1 : frames();
+  const bool needs_file_again = is_series || frames() > 1;
+  index_t grid = 0;
   if (scan.makes_array()) {
-    const index_t grid = f * if_in_memory(sample_bytes(layout.grid));
-    draft.add_in_pieces("sorting", others + opened + grid, draft.plan.sorting_piece,
-                        [&](index_t piece) {
-                          const SortingBytes bytes = scan.making_bytes(piece);
-                          return bytes.tensors + bytes.others;
-                        });
-    kspace = grid;
-    opened = is_series || frames() > 1 ? draft.raw : 0;
-  } else {
-    opened = 0;
+    grid = f * draft.bytes_of(layout().grid);
+    draft.add_in_pieces("sorting", draft.plan.sorting_piece,
+                        [&](index_t piece) { return grid + total(scan.making_bytes(piece)); });
+    draft.held += grid - (needs_file_again ? 0 : raw);
   }
-  if (scales_on_grid() && layout.n_frames() == 1) {
-    draft.add("scale", others + opened + kspace + element_count(layout.grid));
+  if (scales_on_grid() && layout().n_frames() == 1) {
+    draft.add("scale", element_count(layout().grid));
   }
   if (arranges()) {
-    const index_t items = f * if_in_memory(sample_bytes(layout.maps_shape()));
-    draft.add_in_pieces("along x", others + opened + kspace + items, draft.plan.columns_piece,
-                        [&](index_t piece) { return kspace_taker(f, piece, in_memory).bytes(); });
-    if (!scan.makes_array() && (is_series || frames() > 1)) opened = draft.raw;
-    kspace = items;
+    const index_t items = f * draft.bytes_of(layout().maps_shape());
+    draft.add_in_pieces("along x", draft.plan.columns_piece, [&](index_t piece) {
+      return items + kspace_taker(f, piece, in_memory).bytes();
+    });
+    draft.held += items - (scan.makes_array() ? grid : needs_file_again ? 0 : raw);
   }
+  draft.held -= opened_maps + copied_maps;
   // The weights and the image of several items are there before maps and solves.
   const bool is_solved = options.method != ReconstructMethod::adjoint;
   const DType weight = basis ? DType::complex64 : DType::float32;
   draft.weights =
-      layout.has_trajectory() || !is_solved ? 0 : byte_count(draft.item.weights_shape(), weight);
-  draft.held = draft.base + draft.all_maps + lines + opened + kspace + draft.weights +
-               (!is_series && layout.n_items() > 1 ? draft.image : 0);
+      layout().has_trajectory() || !is_solved ? 0 : byte_count(draft.item.weights_shape(), weight);
+  draft.held += draft.weights + (!is_series && layout().n_items() > 1 ? draft.image : 0);
 }
 
-// Plans the coil maps. Those of the item in the solve count with its operator; the held bytes of
-// others are entered into `held`.
+// The coil maps. Those of the item in the solve count with its operator; others are held.
 void ScanReconstruction::Impl::plan_maps(Draft& draft) const {
-  const ScanLayout& layout = scan.layout();
-  const bool in_memory = draft.plan.in_memory, is_planes = has_plane_maps();
-  const auto if_in_memory = [&](index_t bytes) { return in_memory ? bytes : 0; };
-  const index_t whole = sample_bytes(given_maps_shape());
-  const index_t item = sample_bytes(maps_of_item_shape());
-  // Coils of other ranks, which the solver does not count.
-  const index_t others = item - item / layout.n_coils() * own_coils().size();
-  const index_t kept =
-      options.keeps_maps && !has_maps() ? item * layout.n_items() * layout.n_slices() : 0;
+  const bool in_memory = draft.plan.in_memory;
+  const index_t n_items = layout().n_items(), n_slices = layout().n_slices();
+  const index_t item = draft.bytes_of(maps_of_item_shape());
+  // Of the coils of other ranks, which the solver does not count.
+  const index_t of_item = sample_bytes(maps_of_item_shape());
+  const index_t others = of_item - of_item / layout().n_coils() * own_coils().size();
   if (!has_maps()) {
-    const bool keeps_all = layout.n_items() * layout.n_slices() > 1 || maps_first();
-    draft.held += keeps_all ? if_in_memory(kept) : 0;
+    draft.kept_maps = options.keeps_maps ? item * n_items * n_slices : 0;
+    if (n_items * n_slices > 1 || maps_first()) draft.held += draft.kept_maps;
     if (maps_first()) {
       // Shown to the solver, which counts them.
-      draft.held -= if_in_memory(item);
+      draft.held -= item;
     } else {
-      draft.add("sensitivities", draft.held + if_in_memory(item) + espirit_bytes());
+      draft.add("sensitivities", item + espirit_bytes());
     }
-    draft.held += if_in_memory(others);
-    draft.kept_maps = if_in_memory(kept);
+    if (in_memory) draft.held += others;
     return;
   }
   index_t given = maps_file.held_bytes();
   if (copies_maps(in_memory)) {
-    const index_t mixing = scan.mixer() ? scan.mixer()->bytes(layout.columns) : 0;
-    draft.add("maps",
-              draft.held + given + if_in_memory(whole) + copying_bytes(maps_file.array) + mixing);
-    if (layout.n_slices() > 1) draft.held += given;
-    given = if_in_memory(whole);
+    const index_t whole = draft.bytes_of(given_maps_shape());
+    const index_t mixing = scan.mixer() ? scan.mixer()->bytes(layout().columns) : 0;
+    draft.add("maps", given + whole + copying_bytes(maps_file.array) + mixing);
+    if (n_slices > 1) draft.held += given;
+    given = whole;
   }
   draft.kept_maps = options.keeps_maps ? given : 0;
-  if (is_planes) {
-    const index_t n = in_memory ? std::min(layout.n_items(), kMapsAtATime) : layout.n_items();
+  if (has_plane_maps()) {
+    const index_t n = in_memory ? std::min(n_items, kMapsAtATime) : n_items;
     draft.plan.maps_at_a_time = n;
-    draft.add_in_pieces("maps", draft.held + given + if_in_memory(n * item), draft.plan.maps_piece,
-                        [&](index_t piece) { return maps_taker(0, n, piece, in_memory).bytes(); });
-    draft.held += given + if_in_memory((n - 1) * item);
+    draft.add_in_pieces("maps", draft.plan.maps_piece, [&](index_t piece) {
+      return given + n * item + maps_taker(0, n, piece, in_memory).bytes();
+    });
+    draft.held += given + (n - 1) * item;
   }
   if (!draft.item.maps_in_file) draft.held += others;
+}
+
+// The results, which lie beside image and maps alone.
+void ScanReconstruction::Impl::plan_results(Draft& draft) const {
+  const index_t held = std::exchange(draft.held, scan.kept_bytes() + draft.image + draft.kept_maps);
+  if (team.size("solve") > 1) {
+    const index_t block = part_range(draft.plan.solves, 0, team.size("solve")).size();
+    draft.add("gathering", draft.image / draft.plan.solves * block);
+  }
+  draft.add("writing", options.writing_bytes ? total(options.writing_bytes(layout())) : 0);
+  draft.held = held;
 }
 
 void ScanReconstruction::Impl::plan_solve(Draft& draft) {
@@ -439,12 +348,10 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) {
   };
   if (start) draft.held += ImageSolver::start_bytes(draft.item, solver_options());
   const index_t beside_solve = draft.held - draft.weights;
-  if (has_operators_of_frames() || draft.item.kernels_in_file) {
+  if (has_operators_of_frames() || draft.item.has_kernels_in_file()) {
     // Maps of the frame before are still there.
-    const bool has_maps_in_memory = groups() > 1 && !draft.item.maps_in_file;
-    const index_t of_maps = has_maps_in_memory ? sample_bytes(draft.item.maps_shape()) : 0;
-    draft.add("operators",
-              draft.held + of_maps - draft.rehearsed.operator_bytes + draft.rehearsed.making_bytes);
+    draft.add("operators", (groups() > 1 ? draft.maps_of_solve() : 0) +
+                               draft.rehearsed.making_bytes - draft.rehearsed.operator_bytes);
   }
   const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
   const index_t of_adjoint = draft.held + magnitude_bytes() - fixed.adjoint;
@@ -467,15 +374,17 @@ void ScanReconstruction::Impl::plan_solve(Draft& draft) {
   }
   if (limit == kNoLimit) draft.solver->lower_adjoint_peak(of_adjoint - of_solve);
   draft.plan.method = draft.solver->method();
-  draft.plan.iterations = solver_options().iterations;
+  draft.plan.iterations = solver_options().solve.max_iterations;
   if (draft.solver->uses_adjoint()) {
-    draft.add("adjoint", of_adjoint + draft.solver->adjoint_bytes());
+    draft.add("adjoint", of_adjoint - draft.held + draft.solver->adjoint_bytes());
   }
-  if (draft.solver->is_iterative()) draft.add("solve", of_solve + draft.solver->solve_bytes());
+  if (draft.solver->is_iterative()) {
+    draft.add("solve", of_solve - draft.held + draft.solver->solve_bytes());
+  }
 }
 
-// Beside k-space, the maps and the image of an item.
-void ScanReconstruction::Impl::plan_partial(Draft& draft) const {
+// The image of an item, beside k-space and the maps.
+void ScanReconstruction::Impl::plan_image(Draft& draft) const {
   const Extents image = draft.item.image_shape();
   index_t most = 0;
   for (const std::optional<PartialLines>& of_image : partials) {
@@ -485,53 +394,31 @@ void ScanReconstruction::Impl::plan_partial(Draft& draft) const {
     if (is_tied) ++lines.axis;
     most = std::max(most, plan_missing_side(image, lines, options.partial));
   }
-  if (most == 0) return;
-  const index_t of_maps = draft.item.maps_in_file ? 0 : sample_bytes(draft.item.maps_shape());
-  draft.add("partial Fourier", draft.held + of_maps + sample_bytes(image) + most);
-}
-
-// The pixels of the image out of those of a solve.
-PixelTaker ScanReconstruction::Impl::pixel_taker() const {
-  Extents item = scan.layout().item_shape();
-  if (is_tied) item.insert(0, basis ? basis->shape(1) : scan.layout().n_frames());
-  return {item, scan.layout().axes_of_item()};
-}
-
-void ScanReconstruction::Impl::plan_pixels(Draft& draft) const {
-  if (scan.layout().has_trajectory()) return;
-  const index_t bytes = pixel_taker().peak_bytes();
-  if (bytes == 0) return;
-  const index_t of_maps = draft.item.maps_in_file ? 0 : sample_bytes(draft.item.maps_shape());
-  draft.add("pixels", draft.held + of_maps + bytes);
+  if (most > 0) {
+    draft.add("partial Fourier", draft.maps_of_solve() + sample_bytes(image) + most);
+  }
+  const index_t pixels = layout().has_trajectory() ? 0 : pixel_taker().peak_bytes();
+  if (pixels > 0) draft.add("pixels", draft.maps_of_solve() + pixels);
 }
 
 ScanReconstruction::Impl::Draft ScanReconstruction::Impl::draft(bool in_memory) {
   Draft draft;
   draft.plan.budget = options.budget;
   draft.plan.in_memory = in_memory;
-  draft.plan.solves = images() * scan.layout().n_items();
+  draft.plan.solves = images() * layout().n_items();
   draft.plan.frames = frames();
   draft.item = item_of(in_memory);
   draft.rehearsed = rehearsal(in_memory);
   plan_kspace(draft);
   plan_maps(draft);
-  if (team.size("solve") > 1) {
-    const index_t items = images() * scan.layout().n_items();
-    const index_t block = draft.image / items * part_range(items, 0, team.size("solve")).size();
-    draft.add("gathering", scan.kept_bytes() + draft.image + draft.kept_maps + block);
-  }
-  const SortingBytes writing =
-      options.writing_bytes ? options.writing_bytes(scan.layout()) : SortingBytes{};
-  draft.add("writing",
-            scan.kept_bytes() + draft.image + draft.kept_maps + writing.tensors + writing.others);
+  plan_results(draft);
   plan_solve(draft);
-  plan_partial(draft);
-  plan_pixels(draft);
+  plan_image(draft);
   return draft;
 }
 
 // The smallest budget for which a place can be planned.
-index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) const {
+index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) {
   const ImageSolver::Budgets least = ImageSolver::smallest(draft.item, solver_options());
   const ImageSolver::Budgets fixed = draft.rehearsed.fixed;
   index_t smallest =
@@ -544,7 +431,7 @@ index_t ScanReconstruction::Impl::smallest_of(const Draft& draft) const {
 
 // Kernels in memory are made to measure their bytes: only if there is room for that.
 bool ScanReconstruction::Impl::may_fit_in_memory() {
-  if (!options.budget || !item_of(false).kernels_in_file) return true;
+  if (!options.budget || !item_of(false).has_kernels_in_file()) return true;
   const Rehearsal& in_files = rehearsal(false);
   return in_files.constructing_bytes + in_files.kernel_bytes <= *options.budget;
 }

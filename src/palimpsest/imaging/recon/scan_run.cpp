@@ -109,13 +109,8 @@ void ScanReconstruction::Impl::take_scale_of_frames(index_t slice, Tensor of_sli
     const Tensor kspace = items_of_kspace(slice, group);
     check_range(kspace);
     set_weights(slice, group);
-    if (phase) solver->set_phase(phase_of(slice, 0));
     const Tensor maps_now = maps_of_item(kspace.select(0, 0), 0);
-    const Tensor adjoint = solver
-                               ->run(part_of_coils(kspace_of_solve(kspace, group, 0), 0),
-                                     part_of_coils(maps_now, options.sets > 1 ? 1 : 0), ledger)
-                               .x.contiguous();
-    solver->drop_phase();
+    const Tensor adjoint = solved(kspace, maps_now, slice, group, 0, {}).x.contiguous();
     const auto* from = adjoint.data<Sample>();
     to = std::transform(from, from + points, to, [](Sample v) {
       return static_cast<float>(std::sqrt(std::norm(std::complex<double>(v))));
@@ -400,15 +395,6 @@ Tensor ScanReconstruction::Impl::phase_of(index_t slice, index_t item) const {
   return factors;
 }
 
-Tensor ScanReconstruction::Impl::start_of(index_t slice, index_t group, index_t item) const {
-  const ScanLayout& layout = scan.layout();
-  Tensor part = *start;
-  if (layout.n_slices() > 1) part = part.select(0, slice);
-  if (!layout.frames.empty() && !is_tied) part = part.select(0, group);
-  if (layout.n_items() > 1) part = part.select(-1, item);
-  return part.to(DType::complex64).contiguous().clone();
-}
-
 void ScanReconstruction::Impl::take_item(SolveResult& found, index_t slice, index_t group,
                                          index_t item, ScanReconstructionResult& result) const {
   const ScanLayout& layout = scan.layout();
@@ -457,20 +443,28 @@ void ScanReconstruction::Impl::prepare_solver(index_t group, bool for_scale) {
   solver_is_for_scale = for_scale;
 }
 
-SolveResult ScanReconstruction::Impl::solved(const Tensor& y, const Tensor& of_item,
+// One solve of a group, whose k-space is items_of_kspace().
+SolveResult ScanReconstruction::Impl::solved(const Tensor& kspace, const Tensor& of_item,
+                                             index_t slice, index_t group, index_t item,
                                              const ImageSolver::ScaleOf& scale_of) {
-  if (options.resume.empty()) return solver->run(y, of_item, ledger, scale_of);
+  const Tensor y = part_of_coils(kspace_of_solve(kspace, group, item), is_tied ? 1 : 0);
+  const Tensor own_maps = part_of_coils(of_item, options.sets > 1 ? 1 : 0);
+  if (phase) solver->set_phase(phase_of(slice, item));
   const auto refuse = [&](const Error& error) {
-    throw wrong_option("resume", "{}: {}", options.resume, error.what());
+    return wrong_option("resume", "{}: {}", options.resume, error.what());
   };
+  SolveResult found;
   try {
-    return solver->run(y, of_item, ledger, scale_of);
+    found = solver->run(y, own_maps, ledger, scale_of);
   } catch (const FormatError& error) {
-    refuse(error);
+    if (options.resume.empty()) throw;
+    throw refuse(error);
   } catch (const ValueError& error) {
-    refuse(error);
+    if (options.resume.empty()) throw;
+    throw refuse(error);
   }
-  return {};
+  solver->drop_phase();
+  return found;
 }
 
 // -- the whole way -------------------------------------------------------------------------------
@@ -510,11 +504,12 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     }
     if (!owns_any(first + item, 1)) continue;
     const Tensor of_item = maps_of_item(kspace.select(0, item), item);
-    const Tensor y = kspace_of_solve(kspace, group, item);
     result.sensitivities_s += watch.lap();
     if (group == 0) keep_maps(of_item, slice, item);
-    if (phase) solver->set_phase(phase_of(slice, item));
-    if (start) solver->set_start(start_of(slice, group, item));
+    if (start) {
+      const Tensor of_solve = place_of(*start, slice, group, item);
+      solver->set_start(of_solve.to(DType::complex64).contiguous().clone());
+    }
     ImageSolver::ScaleOf scale_of;
     if (layout.has_trajectory() && !scale) {
       scale_of = [&](const Tensor& adjoint) {
@@ -524,9 +519,7 @@ void ScanReconstruction::Impl::run_group(index_t slice, index_t group,
     } else {
       solver->set_scale(*scale);
     }
-    SolveResult found = solved(part_of_coils(y, is_tied ? 1 : 0),
-                               part_of_coils(of_item, options.sets > 1 ? 1 : 0), scale_of);
-    solver->drop_phase();
+    SolveResult found = solved(kspace, of_item, slice, group, item, scale_of);
     if (is_timed_out && found.status == Status::stopped) {
       found.status = Status::time_limit;
       found.reason = "the time limit has passed";

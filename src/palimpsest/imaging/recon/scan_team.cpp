@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "palimpsest/distributed/team_node.hpp"
+#include "palimpsest/imaging/recon/data_norm.hpp"
 #include "palimpsest/imaging/recon/scan_pipeline.hpp"
 
 namespace palimpsest {
@@ -64,6 +65,19 @@ void merge(ScanReconstructionResult& result, const std::string& text, bool has_o
   result.status = other.status;
   result.reason = other.reason.data();
   result.history = std::move(history);
+}
+
+// Moves a dense block of one rank to the same block of rank 0; the others do nothing.
+void move_to_first(const Team& team, int sender, Tensor& block) {
+  std::vector<Parcel> parcels;
+  std::vector<RankPlace> places;
+  if (team.rank() == sender) parcels.push_back({0, bytes_of(block)});
+  if (team.rank() == 0) {
+    places.push_back({sender,
+                      {static_cast<std::byte*>(block.raw_mutable_data()),
+                       static_cast<std::size_t>(block.nbytes())}});
+  }
+  distributed_detail::exchange(team, parcels, places);
 }
 
 int largest_divisor(int n, index_t most) {
@@ -154,19 +168,9 @@ void ScanReconstruction::Impl::check_agreement() const {
 
 // Ranks that share a solve end it together.
 bool ScanReconstruction::Impl::is_any_timed_out() const {
-  std::byte mine{clock.seconds() >= *options.time_limit_s};
-  const auto group = distributed_detail::group_of(team, {"coil"});
-  std::vector<std::byte> theirs(static_cast<std::size_t>(group.size()));
-  std::vector<Parcel> parcels;
-  std::vector<RankPlace> places;
-  for (int k = 0; k < group.size(); ++k) {
-    if (k == group.self) continue;
-    parcels.push_back({group.member(k), {&mine, 1}});
-    places.push_back({group.member(k), {&theirs[static_cast<std::size_t>(k)], 1}});
-  }
-  if (!parcels.empty()) distributed_detail::exchange(team, parcels, places);
-  for (const std::byte other : theirs) mine |= other;
-  return mine != std::byte{0};
+  const std::vector<double> are_late =
+      values_of_ranks(clock.seconds() >= *options.time_limit_s ? 1 : 0, team);
+  return *std::max_element(are_late.begin(), are_late.end()) > 0;
 }
 
 void ScanReconstruction::Impl::gather(ScanReconstructionResult& result) {
@@ -193,25 +197,15 @@ void ScanReconstruction::Impl::gather_images(Tensor& image) {
   for (int along = 1; along < team.size("solve"); ++along) {
     const int sender = along * team.size("coil");
     const PartRange part = part_range(images() * n, along, team.size("solve"));
-    std::vector<Parcel> parcels;
-    std::vector<RankPlace> places;
-    Tensor block;
-    if (team.rank() == 0 || team.rank() == sender) {
-      Extents shape = one;
-      shape.insert(0, part.size());
-      block = Tensor::empty(shape, DType::complex64);
-    }
-    for (index_t i = 0; team.rank() == sender && i < part.size(); ++i) {
+    const bool sends = team.rank() == sender, takes = team.rank() == 0;
+    Extents shape = one;
+    shape.insert(0, part.size());
+    Tensor block = sends || takes ? Tensor::empty(shape, DType::complex64) : Tensor();
+    for (index_t i = 0; sends && i < part.size(); ++i) {
       block.select(0, i).copy_from(place_at(part.start + i));
     }
-    if (team.rank() == sender) parcels.push_back({0, bytes_of(block)});
-    if (team.rank() == 0) {
-      places.push_back({sender,
-                        {static_cast<std::byte*>(block.raw_mutable_data()),
-                         static_cast<std::size_t>(block.nbytes())}});
-    }
-    distributed_detail::exchange(team, parcels, places);
-    for (index_t i = 0; team.rank() == 0 && i < part.size(); ++i) {
+    move_to_first(team, sender, block);
+    for (index_t i = 0; takes && i < part.size(); ++i) {
       place_at(part.start + i).copy_from(block.select(0, i));
     }
   }
@@ -229,21 +223,11 @@ void ScanReconstruction::Impl::gather_maps() {
     if (along == 0) continue;
     const int sender = along * team.size("coil");
     const index_t row = solve / (groups() * items) * items + solve % items;
-    std::vector<Parcel> parcels;
-    std::vector<RankPlace> places;
-    Tensor block;
-    if (team.rank() == 0 || team.rank() == sender) block = Tensor::empty({n}, DType::complex64);
-    if (team.rank() == sender) {
-      kept_maps->read(row * n, block.raw_mutable_data(), n);
-      parcels.push_back({0, bytes_of(block)});
-    }
-    if (team.rank() == 0) {
-      places.push_back({sender,
-                        {static_cast<std::byte*>(block.raw_mutable_data()),
-                         static_cast<std::size_t>(block.nbytes())}});
-    }
-    distributed_detail::exchange(team, parcels, places);
-    if (team.rank() == 0) kept_maps->write(row * n, block.raw_data(), n);
+    const bool sends = team.rank() == sender, takes = team.rank() == 0;
+    Tensor block = sends || takes ? Tensor::empty({n}, DType::complex64) : Tensor();
+    if (sends) kept_maps->read(row * n, block.raw_mutable_data(), n);
+    move_to_first(team, sender, block);
+    if (takes) kept_maps->write(row * n, block.raw_data(), n);
   }
 }
 
