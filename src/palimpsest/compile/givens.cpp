@@ -11,19 +11,6 @@
 namespace palimpsest {
 namespace {
 
-// Calls f with the expression and all that it needs, each once.
-template <class F>
-void for_each_needed(const Variable& expression, F&& f) {
-  std::unordered_set<Variable> seen;
-  const auto visit = [&](const Variable& v) {
-    if (seen.insert(v).second) f(v);
-  };
-  visit(expression);
-  for (const Apply& node : applications_of({&expression, 1})) {
-    for (const Variable& v : node.inputs()) visit(v);
-  }
-}
-
 // The application on inputs that may have other types. An elementwise op holds the dtypes of its
 // operands.
 Apply applied_anew(const Apply& node, std::span<const Variable> inputs) {
@@ -75,11 +62,11 @@ Substitution::Substitution(const Givens& givens, std::vector<Variable> inputs, b
   std::vector<std::vector<Variable>> from(old_.size());
   std::vector<std::vector<std::size_t>> needs(old_.size());
   for (std::size_t i = 0; i < old_.size(); ++i) {
-    for_each_needed(given_[i], [&](const Variable& v) {
+    for (const Variable& v : values_of({&given_[i], 1})) {
       const auto place = places.find(v);
       if (place != places.end() && place->second != i) needs[i].push_back(place->second);
       if (explicit_inputs.contains(v)) from[i].push_back(v);
-    });
+    }
   }
   for (std::size_t i : order_of_dependence(needs)) {
     std::vector<Variable> to = from[i];

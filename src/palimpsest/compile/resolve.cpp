@@ -106,18 +106,9 @@ Variable with_extents_of(const TensorType& type, const Variable& value, const st
 
 std::vector<Variable> roots_of(std::span<const Variable> outputs,
                                std::span<const Variable> inputs) {
-  std::vector<Variable> found;
-  std::unordered_set<const VariableNode*> seen;
-  std::unordered_set<const VariableNode*> cut;
-  for (const Variable& v : inputs) cut.insert(v.node());
-  const auto visit = [&](const Variable& v) {
-    const bool ends_here = v.is_root() || cut.contains(v.node());
-    if (ends_here && seen.insert(v.node()).second) found.push_back(v);
-  };
-  for (const Apply& node : applications_of(outputs, inputs)) {
-    for (const Variable& v : node.inputs()) visit(v);
-  }
-  for (const Variable& v : outputs) visit(v);
+  const std::unordered_set<Variable> cut(inputs.begin(), inputs.end());
+  std::vector<Variable> found = values_of(outputs, inputs);
+  std::erase_if(found, [&](const Variable& v) { return !v.is_root() && !cut.contains(v); });
   return found;
 }
 

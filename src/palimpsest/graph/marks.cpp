@@ -25,6 +25,20 @@ void pass_marks(const Variable& old, const Variable& with) {
   tags.nan_guard = tags.nan_guard && old.tags().nan_guard;
 }
 
+std::vector<Variable> values_of(std::span<const Variable> outputs,
+                                std::span<const Variable> inputs) {
+  std::vector<Variable> found;
+  PointerSet<const VariableNode> seen;
+  const auto visit = [&](const Variable& v) {
+    if (seen.insert(v.node())) found.push_back(v);
+  };
+  for (const Apply& node : applications_of(outputs, inputs)) {
+    for (const Variable& v : node.inputs()) visit(v);
+  }
+  for (const Variable& v : outputs) visit(v);
+  return found;
+}
+
 Apply applied_again(const Apply& node, std::span<const Variable> inputs) {
   std::vector<TensorType> types;
   for (const Variable& v : node.outputs()) types.push_back(v.type());

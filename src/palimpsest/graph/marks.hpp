@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: copies of graphs, and what a value or an application has beyond its computation.
-// Everything that copies, replaces or rebuilds parts of a graph passes it on by these functions.
+// Internal: walks and copies of graphs, and what a value or an application has beyond its
+// computation. Everything that copies, replaces or rebuilds parts of a graph passes it on by these
+// functions.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,11 @@ void copy_marks(const Apply& from, const Apply& to);
 /// Gives a new value in the place of an old one the old one's tags, and its name unless it has one.
 /// FunctionGraph does so with each replacement that is new in the graph.
 void pass_marks(const Variable& old, const Variable& with);
+
+/// All values that outputs need, themselves among them, each once: inputs of applications in the
+/// order of applications_of, then outputs.
+std::vector<Variable> values_of(std::span<const Variable> outputs,
+                                std::span<const Variable> inputs = {});
 
 /// Gives the copy of an application for copies of its inputs.
 using TwinMaker = std::function<Apply(const Apply&, std::span<const Variable>)>;

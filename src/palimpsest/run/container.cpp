@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/memory/claimed_ranges.hpp"
 #include "palimpsest/run/stretched_values.hpp"
 
@@ -246,21 +247,13 @@ void Container::set_default_update(const Variable& expression) {
         if (!container || !seen.insert(container.get())) continue;
         const Variable next = container->default_update();
         if (!next.defined()) continue;
-        pending.push_back(next);
-        for (const Apply& node : applications_of({&next, 1})) {
-          for (const Variable& input : node.inputs()) pending.push_back(input);
-        }
+        for (const Variable& v : values_of({&next, 1})) pending.push_back(v);
       }
       return false;
     };
-    const auto visit = [&](const Variable& v) {
-      if (!v.is_root() || std::find(back.begin(), back.end(), v) != back.end()) return;
-      if (leads_back(v)) back.push_back(v);
-    };
-    for (const Apply& node : applications_of({&expression, 1})) {
-      for (const Variable& input : node.inputs()) visit(input);
+    for (const Variable& v : values_of({&expression, 1})) {
+      if (v.is_root() && leads_back(v)) back.push_back(v);
     }
-    visit(expression);
     for (const Variable& v : back) {
       made->stand_ins.push_back(make_input(v.type(), v.name()));
       made->originals.push_back(v.handle());

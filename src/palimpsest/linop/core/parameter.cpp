@@ -5,12 +5,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/graph/marks.hpp"
 #include "palimpsest/linop/core/derived.hpp"
 #include "palimpsest/linop/core/parameter_parts.hpp"
 #include "palimpsest/ops/index/index.hpp"
@@ -38,22 +38,14 @@ Tensor evaluate(const Variable& expression) {
   return is_all ? value : value.clone();
 }
 
-// Calls visit(variable) for every input of an application behind the expression, and for itself.
-void for_each_leaf(const Variable& expression, const std::function<void(const Variable&)>& visit) {
-  for (const Apply& node : applications_of({&expression, 1})) {
-    for (const Variable& v : node.inputs()) visit(v);
-  }
-  visit(expression);
-}
-
 std::vector<std::shared_ptr<Container>> containers_in(const Variable& expression) {
   std::vector<std::shared_ptr<Container>> found;
-  for_each_leaf(expression, [&](const Variable& v) {
+  for (const Variable& v : values_of({&expression, 1})) {
     const auto container = container_of(v);
     if (container && std::find(found.begin(), found.end(), container) == found.end()) {
       found.push_back(container);
     }
-  });
+  }
   return found;
 }
 
@@ -217,13 +209,12 @@ struct Parameter::Derivation final : PlannedDerivation {
     std::vector<In> inputs;
     FunctionOptions options{.name = "derived parameter", .on_unused_input = Reaction::ignore};
     for (const auto& source : containers) inputs.push_back(make_input(source->type(), ""));
-    std::unordered_set<Variable> replaced;
-    for_each_leaf(expression, [&](const Variable& v) {
+    for (const Variable& v : values_of({&expression, 1})) {
       const auto at = std::find(containers.begin(), containers.end(), container_of(v));
-      if (at == containers.end() || !replaced.insert(v).second) return;
+      if (at == containers.end()) continue;
       const Variable& input = inputs[static_cast<std::size_t>(at - containers.begin())].variable;
       options.givens.emplace_back(v, input);
-    });
+    }
     return function(std::move(inputs), {Out(expression)}, std::move(options));
   }
 };

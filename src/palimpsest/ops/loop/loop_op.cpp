@@ -453,10 +453,7 @@ std::vector<bool> needed_states(const LoopParts& parts, const std::vector<bool>&
     }
     if (parts.until.defined()) outputs.push_back(parts.until);
     std::unordered_set<const VariableNode*> read;
-    for (const Variable& v : outputs) read.insert(v.node());
-    for (const Apply& node : applications_of(outputs)) {
-      for (const Variable& v : node.inputs()) read.insert(v.node());
-    }
+    for (const Variable& v : values_of(outputs)) read.insert(v.node());
     for (std::size_t k = 0; k < needed.size(); ++k) {
       const auto& inner = parts.states[k].inner;
       if (needed[k] || std::none_of(inner.begin(), inner.end(),
@@ -474,11 +471,7 @@ std::vector<bool> needed_states(const LoopParts& parts, const std::vector<bool>&
 
 void drop_unread(LoopParts& parts) {
   std::unordered_set<const VariableNode*> read;
-  const std::vector<Variable> outputs = parts.inner_outputs();
-  for (const Variable& v : outputs) read.insert(v.node());
-  for (const Apply& node : applications_of(outputs)) {
-    for (const Variable& v : node.inputs()) read.insert(v.node());
-  }
+  for (const Variable& v : values_of(parts.inner_outputs())) read.insert(v.node());
   std::erase_if(parts.reads, [&](const auto& r) { return !read.contains(r.inner.node()); });
   std::erase_if(parts.captured, [&](const auto& c) { return !read.contains(c.inner.node()); });
 }
@@ -583,13 +576,8 @@ Variable without_unused_of_loops(const Variable& v) {
     return dynamic_cast<const Loop*>(&node.op()) != nullptr;
   });
   if (!has_loop) return v;
-  std::vector<Variable> roots;
-  for (const Apply& node : nodes) {
-    for (const Variable& input : node.inputs()) {
-      const bool is_new = std::find(roots.begin(), roots.end(), input) == roots.end();
-      if (input.is_root() && !input.is_constant() && is_new) roots.push_back(input);
-    }
-  }
+  std::vector<Variable> roots = values_of({&v, 1});
+  std::erase_if(roots, [](const Variable& x) { return !x.is_root() || x.is_constant(); });
   FunctionGraph graph(roots, {v});
   drop_unused_of_loops(graph);
   return clone_graph(graph.outputs(), graph.inputs(), roots)[0];
