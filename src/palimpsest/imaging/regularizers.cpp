@@ -114,7 +114,7 @@ constexpr Choice<DifferenceDirection> kDirections[] = {{"backward", DifferenceDi
                                                        {"forward", DifferenceDirection::forward}};
 
 // A key of a term, and the function that reads its value.
-struct Key {
+struct TermKey {
   std::string_view text;
   void (*read)(const Reader& reader, std::string_view word, std::size_t at, Regularizer& result);
 };
@@ -150,14 +150,15 @@ void read_ratio(const Reader& reader, std::string_view word, std::size_t at, Reg
   reader.fail("expected a number > 0", at);
 }
 
-constexpr Key kShift = {"shift", read_choice<&Regularizer::shift, kShifts>};
-constexpr Key kWaveletKeys[] = {
+constexpr TermKey kShift = {"shift", read_choice<&Regularizer::shift, kShifts>};
+constexpr TermKey kWaveletKeys[] = {
     {"wavelet", read_wavelet}, {"levels", read_levels}, kShift, {"joint", read_joint}};
-constexpr Key kVariationKeys[] = {{"iso", read_choice<&Regularizer::isotropic, kSwitch>},
-                                  {"boundary", read_choice<&Regularizer::boundary, kBoundaries>},
-                                  {"direction", read_choice<&Regularizer::direction, kDirections>}};
-constexpr Key kGeneralizedKeys[] = {{"ratio", read_ratio}};
-constexpr Key kBlockKeys[] = {kShift, {"scale", read_choice<&Regularizer::scale, kScales>}};
+constexpr TermKey kVariationKeys[] = {
+    {"iso", read_choice<&Regularizer::isotropic, kSwitch>},
+    {"boundary", read_choice<&Regularizer::boundary, kBoundaries>},
+    {"direction", read_choice<&Regularizer::direction, kDirections>}};
+constexpr TermKey kGeneralizedKeys[] = {{"ratio", read_ratio}};
+constexpr TermKey kBlockKeys[] = {kShift, {"scale", read_choice<&Regularizer::scale, kScales>}};
 
 // -- as functions --------------------------------------------------------------------------------
 
@@ -177,16 +178,16 @@ void check_dimensions(const Regularizer& r, const Dims& dims, const Dims& image)
 }
 
 // A term with its weight, and the dimensions on which it acts out of those of the image.
-struct Setting {
+struct TermSetting {
   const Regularizer& r;
   const Weight& lambda;
   const Dims& over;
   const Dims& image;
 };
 
-Prox l1(const Setting& s) { return L1(s.lambda); }
+Prox l1_norm(const TermSetting& s) { return L1(s.lambda); }
 
-Prox wavelets(const Setting& s) {
+Prox l1_of_wavelets(const TermSetting& s) {
   check_dimensions(s.r, s.r.joint, s.image);
   return L1Wavelet(s.lambda, s.over,
                    {.family = s.r.wavelet,
@@ -197,7 +198,7 @@ Prox wavelets(const Setting& s) {
 }
 
 // |F x|_1: the axes to transform go last.
-Prox fourier_l1(const Setting& s) {
+Prox fourier_l1(const TermSetting& s) {
   Dims sparse, rest;
   for (const ND& d : s.image) (s.over.contains(d) ? sparse : rest).push_back(d);
   const auto n = static_cast<int>(sparse.size());
@@ -210,16 +211,16 @@ Prox fourier_l1(const Setting& s) {
 }
 
 // The dimensions that are the columns of a matrix of low rank.
-Dims columns_of(const Setting& s) {
+Dims columns_of(const TermSetting& s) {
   const Dims series = s.image.contains(ND("B")) ? Dims("B") : Dims("T");
   const Dims across = s.r.across.empty() ? series : s.r.across;
   check_dimensions(s.r, across, s.image);
   return across;
 }
 
-Prox low_rank(const Setting& s) { return Nuclear(s.lambda, s.over, columns_of(s), s.image); }
+Prox low_rank(const TermSetting& s) { return Nuclear(s.lambda, s.over, columns_of(s), s.image); }
 
-Prox blocks_of_low_rank(const Setting& s) {
+Prox blocks_of_low_rank(const TermSetting& s) {
   const Dims across = columns_of(s);
   BlockExtents block = s.r.block;
   for (const ND& d : s.r.block.empty() ? s.over : Dims()) block.emplace_back(d, 8);
@@ -227,12 +228,12 @@ Prox blocks_of_low_rank(const Setting& s) {
                         {.shift = s.r.shift, .scale = s.r.scale, .dims = s.image});
 }
 
-Prox non_negative(const Setting&) { return NonNegative(); }
-Prox real_valued(const Setting&) { return RealValued(); }
+Prox non_negative(const TermSetting&) { return NonNegative(); }
+Prox real_valued(const TermSetting&) { return RealValued(); }
 
 // Adds the function as h if the objective has none, else as a term.
-template <Prox (*function)(const Setting&)>
-void add(Objective& objective, const Setting& s) {
+template <Prox (*function)(const TermSetting&)>
+void add_prox(Objective& objective, const TermSetting& s) {
   const Prox g = function(s);
   if (objective.h) {
     objective.terms.push_back({.g = g});
@@ -241,7 +242,7 @@ void add(Objective& objective, const Setting& s) {
   }
 }
 
-void add_variation(Objective& objective, const Setting& s) {
+void add_variation(Objective& objective, const TermSetting& s) {
   objective.terms.push_back(tv_term(s.lambda, s.over,
                                     {.isotropic = s.r.isotropic,
                                      .boundary = s.r.boundary,
@@ -249,7 +250,7 @@ void add_variation(Objective& objective, const Setting& s) {
                                      .dims = s.image}));
 }
 
-void add_generalized(Objective& objective, const Setting& s) {
+void add_generalized(Objective& objective, const TermSetting& s) {
   Objective f =
       tgv_objective(objective.A, s.lambda, s.over,
                     {.alpha0 = s.r.ratio, .boundary = s.r.boundary, .direction = s.r.direction});
@@ -269,27 +270,27 @@ struct KindFacts {
   bool is_constraint = false;
   bool has_dims = false, draws_shifts = false;
   Ties ties = Ties::nothing;
-  std::span<const Key> keys = {};
+  std::span<const TermKey> keys = {};
 };
 constexpr KindFacts kConstraint = {
     .has_weight = false, .is_relative = false, .is_constraint = true};
 
 // The kinds of terms. A new kind is a value of Penalty and a row.
-struct Kind {
+struct TermKind {
   std::string_view text;
   Penalty penalty;
   KindFacts facts;
   /// Null for l2, which is quadratic, and for the ball.
-  void (*add)(Objective& objective, const Setting& s) = nullptr;
+  void (*add)(Objective& objective, const TermSetting& s) = nullptr;
 };
-constexpr Kind kKinds[] = {
+constexpr TermKind kKinds[] = {
     {"l2", Penalty::l2, {.is_relative = false}},
-    {"l1", Penalty::l1, {}, add<l1>},
+    {"l1", Penalty::l1, {}, add_prox<l1_norm>},
     {"l1wav",
      Penalty::l1_wavelet,
      {.has_dims = true, .draws_shifts = true, .ties = Ties::along, .keys = kWaveletKeys},
-     add<wavelets>},
-    {"l1fft", Penalty::l1_fourier, {.has_dims = true, .ties = Ties::along}, add<fourier_l1>},
+     add_prox<l1_of_wavelets>},
+    {"l1fft", Penalty::l1_fourier, {.has_dims = true, .ties = Ties::along}, add_prox<fourier_l1>},
     {"tv",
      Penalty::total_variation,
      {.has_dims = true, .ties = Ties::along, .keys = kVariationKeys},
@@ -298,19 +299,19 @@ constexpr Kind kKinds[] = {
      Penalty::generalized_variation,
      {.has_dims = true, .ties = Ties::along, .keys = kGeneralizedKeys},
      add_generalized},
-    {"lr", Penalty::low_rank, {.has_dims = true, .ties = Ties::columns}, add<low_rank>},
+    {"lr", Penalty::low_rank, {.has_dims = true, .ties = Ties::columns}, add_prox<low_rank>},
     {"llr",
      Penalty::locally_low_rank,
      {.has_dims = true, .draws_shifts = true, .ties = Ties::columns, .keys = kBlockKeys},
-     add<blocks_of_low_rank>},
-    {"nonneg", Penalty::non_negative, kConstraint, add<non_negative>},
-    {"real", Penalty::real_valued, kConstraint, add<real_valued>},
+     add_prox<blocks_of_low_rank>},
+    {"nonneg", Penalty::non_negative, kConstraint, add_prox<non_negative>},
+    {"real", Penalty::real_valued, kConstraint, add_prox<real_valued>},
     {"ball", Penalty::ball, {.ties = Ties::all}},
 };
 
-const Kind& kind_of(const Regularizer& r) {
+const TermKind& kind_of(const Regularizer& r) {
   return *std::find_if(std::begin(kKinds), std::end(kKinds),
-                       [&](const Kind& kind) { return kind.penalty == r.penalty; });
+                       [&](const TermKind& kind) { return kind.penalty == r.penalty; });
 }
 
 Dims over_of(const Regularizer& r, const Dims& image) {
@@ -319,14 +320,14 @@ Dims over_of(const Regularizer& r, const Dims& image) {
 
 // -- texts ---------------------------------------------------------------------------------------
 
-const Kind& read_kind(Reader& reader) {
+const TermKind& read_kind(Reader& reader) {
   const std::string_view word = reader.until("(:,");
   const auto* const it = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                      [&](const Kind& kind) { return kind.text == word; });
+                                      [&](const TermKind& kind) { return kind.text == word; });
   if (it != std::end(kKinds)) return *it;
   std::vector<std::string_view> nearest;
   std::size_t least = std::string::npos;
-  for (const Kind& kind : kKinds) {
+  for (const TermKind& kind : kKinds) {
     // Words that share no more than a letter or two are not near.
     const std::size_t distance = edit_distance(word, kind.text);
     if (distance > 1 + word.size() / 3) continue;
@@ -342,7 +343,7 @@ const Kind& read_kind(Reader& reader) {
 }
 
 // `A,B` or `A=8,B=8;T`, behind the opening parenthesis.
-void read_dimensions(Reader& reader, const Kind& kind, Regularizer& result) {
+void read_dimensions(Reader& reader, const TermKind& kind, Regularizer& result) {
   bool is_behind = false;
   for (bool more = true; more;) {
     const std::size_t at = reader.at();
@@ -372,7 +373,7 @@ void read_dimensions(Reader& reader, const Kind& kind, Regularizer& result) {
   reader.expect(')');
 }
 
-void read_key(Reader& reader, const Kind& kind, std::vector<std::string>& keys,
+void read_key(Reader& reader, const TermKind& kind, std::vector<std::string>& keys,
               Regularizer& result) {
   const std::size_t start = reader.at();
   const std::string name(reader.until("=,"));
@@ -382,7 +383,7 @@ void read_key(Reader& reader, const Kind& kind, std::vector<std::string>& keys,
   }
   keys.push_back(name);
   const auto key = std::find_if(kind.facts.keys.begin(), kind.facts.keys.end(),
-                                [&](const Key& k) { return k.text == name; });
+                                [&](const TermKey& k) { return k.text == name; });
   if (key == kind.facts.keys.end()) {
     reader.fail(fmt::format("{} has no key '{}'", kind.text, name), start);
   }
@@ -413,7 +414,7 @@ ValueError wrong_term(const Regularizer& r, const std::string& what) {
 
 std::vector<std::string> regularizer_names(bool only_relative) {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) {
+  for (const TermKind& kind : kKinds) {
     if (kind.facts.is_relative || !only_relative) names.emplace_back(kind.text);
   }
   return names;
@@ -432,7 +433,7 @@ bool ties(const std::vector<Regularizer>& regularizers, const ND& d) {
 
 Regularizer parse_regularizer(const std::string& text) {
   Reader reader(text);
-  const Kind& kind = read_kind(reader);
+  const TermKind& kind = read_kind(reader);
   Regularizer result;
   result.text = text;
   result.penalty = kind.penalty;

@@ -412,23 +412,6 @@ SolveOptions solve_options(const ImageSolverOptions& options, const Model& model
   return result;
 }
 
-const char* solver_name(const Model& model) {
-  switch (model.method) {
-    case ReconstructMethod::cg:
-      return "conjugate_gradients";
-    case ReconstructMethod::fista:
-      return "fista";
-    case ReconstructMethod::pogm:
-      return "pogm";
-    case ReconstructMethod::admm:
-      return "admm";
-    case ReconstructMethod::pocs:
-      return "ista";
-    default:
-      return model.ball ? "pdhg" : "condat_vu";
-  }
-}
-
 // The data are A^H y: "A" is the identity, and "N" the normal operator of the model. With a ball
 // they are y.
 Problem problem_of(const ImageItem& item, const Model& model, const ImageSolverOptions& options) {
@@ -489,7 +472,12 @@ void check_data_of_ball(const Regularizer& ball, const Tensor& kspace) {
                         largest, kSmallestInBall, kLargestInBall));
 }
 
-const SolverType& type_of(const Model& model) { return *find_solver(solver_name(model)); }
+const SolverType& type_of(const Model& model) {
+  // By ReconstructMethod.
+  constexpr const char* kNames[] = {
+      "", "", "conjugate_gradients", "fista", "pogm", "condat_vu", "admm", "ista"};
+  return *find_solver(model.ball ? "pdhg" : kNames[static_cast<std::size_t>(model.method)]);
+}
 
 }  // namespace
 

@@ -23,11 +23,12 @@ struct CounterFields {
   std::optional<index_t> CartesianOptions::*of_options = nullptr;
 };
 /// By FrameCounter; null for none.
-inline constexpr CounterFields kCounters[] = {{},
-                                        {&Readout::contrast, &CartesianOptions::contrast},
-                                        {&Readout::phase, &CartesianOptions::phase},
-                                        {&Readout::set, &CartesianOptions::set},
-                                        {&Readout::repetition, &CartesianOptions::repetition}};
+inline constexpr CounterFields kCounters[] = {
+    {},
+    {&Readout::contrast, &CartesianOptions::contrast},
+    {&Readout::phase, &CartesianOptions::phase},
+    {&Readout::set, &CartesianOptions::set},
+    {&Readout::repetition, &CartesianOptions::repetition}};
 
 /// A scan in a file: raw (ISMRMRD), or an array (NPY, BART CFL) (coil, y, x), (coil, z, y, x) or
 /// (frame or slice, coil, z, y, x) with zeros at points that were not measured; along a trajectory

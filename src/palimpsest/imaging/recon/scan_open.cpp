@@ -8,7 +8,6 @@
 #include "palimpsest/imaging/weights.hpp"
 #include "palimpsest/io/format.hpp"
 #include "palimpsest/io/npy.hpp"
-#include "palimpsest/linop/split/cache_tiles.hpp"
 
 namespace palimpsest {
 ScanReconstruction::Impl::Impl(ScanReconstructionOptions given)

@@ -19,6 +19,7 @@
 #include "palimpsest/imaging/recon/scan_file.hpp"
 #include "palimpsest/imaging/scan_reconstruction.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
+#include "palimpsest/linop/split/cache_tiles.hpp"
 
 namespace palimpsest {
 
@@ -49,15 +50,18 @@ inline index_t total(const SortingBytes& bytes) { return bytes.tensors + bytes.o
 /// Bytes read or worked on at a time: the planner tries sizes from the largest to the smallest.
 inline constexpr index_t kLargestPiece = index_t{16} << 20, kSmallestPiece = index_t{1} << 16;
 
+/// Planes of a volume below this part of its largest value are rounding errors of empty ones.
+inline constexpr double kEmptyPlane = 1e-6;
+
 /// True if a solve with this end and history converged less than one with those.
 bool is_worse(Status status, const std::vector<Record>& history, Status than,
               const std::vector<Record>& history_of_that);
 
-/// Opening is in scan_open.cpp, planning in scan_plan.cpp, running in scan_run.cpp.
+/// Opening is in scan_open.cpp. Each stage has a file with its plan and its work: scan_kspace.cpp,
+/// scan_maps.cpp, scan_solve.cpp and scan_images.cpp. scan_run.cpp goes through them.
 struct ScanReconstruction::Impl {
   explicit Impl(ScanReconstructionOptions given);
 
-  struct Draft;
   /// Measured bytes of making a solver. Its operators, or programs, hold memory of their own.
   struct Rehearsal {
     index_t operator_bytes = 0;      // locations and kernels along a trajectory
@@ -65,6 +69,45 @@ struct ScanReconstruction::Impl {
     index_t making_bytes = 0;        // the most that making them takes
     index_t kernel_bytes = 0;        // of those that lie in files
     ImageSolver::Budgets fixed = {0, 0};
+  };
+
+  /// A plan for one place of the large arrays. The functions plan_..() follow the way of the data:
+  /// each adds the stages that run beside what is held, then holds what its stages leave.
+  struct Draft {
+    ScanReconstructionPlan plan;
+    index_t held = 0;   // bytes that are held at this point of the way
+    index_t least = 0;  // the smallest budget for the stages so far
+    ImageItem item;
+    Rehearsal rehearsed;
+    ImageSolver::Budgets budgets = {0, 0};
+    std::unique_ptr<ImageSolver> solver;  // null if the rest of the budget is too small
+    index_t calibration = 0;              // bytes held from plan_calibration() on
+    index_t weights = 0, image = 0;
+    index_t kept_maps = 0;  // while results are written
+
+    // Bytes in memory of an array of samples; one in a file has none.
+    index_t bytes_of(const Extents& shape) const {
+      return plan.in_memory ? sample_bytes(shape) : 0;
+    }
+    // Bytes in memory of the maps that a solve takes.
+    index_t maps_of_solve() const {
+      return item.maps_in_file ? 0 : sample_bytes(item.maps_shape());
+    }
+    void add(const std::string& name, index_t bytes) { add(name, bytes, bytes); }
+    void add(const std::string& name, index_t bytes, index_t least_bytes) {
+      plan.stages.push_back({name, held + bytes});
+      plan.peak_bytes = std::max(plan.peak_bytes, held + bytes);
+      least = std::max(least, held + least_bytes);
+    }
+    // Adds a stage with the largest piece that fits the budget, and sets `piece`.
+    template <class Bytes>
+    void add_in_pieces(const std::string& name, index_t& piece, const Bytes& bytes) {
+      const index_t limit = plan.budget.value_or(kNoLimit);
+      for (piece = kLargestPiece; piece > kSmallestPiece; piece /= 2) {
+        if (held + bytes(piece) <= limit) break;
+      }
+      add(name, bytes(piece), bytes(kSmallestPiece));
+    }
   };
 
   /// Source of the estimated maps of a slice.
