@@ -200,7 +200,7 @@ std::unique_ptr<const ArrayPass<T>> ArrayTransform<T>::make_pass(const PassAxis&
   options.effort = spec.effort;
   options.factors = factors;
   make_phases<T>(line.extent, spec.centered && transforms, spec.forward, scale, options);
-  return std::make_unique<LinePass<T>>(line, std::move(others), std::move(options));
+  return LinePass<T>::make(line, std::move(others), std::move(options));
 }
 
 template <class T>

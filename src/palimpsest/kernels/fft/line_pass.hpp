@@ -88,9 +88,9 @@ class KeptScratch {
 ///
 /// Panels of neighbouring lines are copied to dense scratch, transformed and copied back, so that
 /// whole cache lines are used for any strides. The copies apply phases and scales. Results do not
-/// depend on alignment.
+/// depend on alignment. The two forms keep a panel as lines or as rows of all lines.
 template <class T>
-class LinePass final : public ArrayPass<T> {
+class LinePass : public ArrayPass<T> {
  public:
   struct Options {
     bool transforms = true;  // else y = after * before * x
@@ -106,14 +106,13 @@ class LinePass final : public ArrayPass<T> {
     LineFactors factors = LineFactors::none;
   };
   /// `others`: the axes along which lines repeat.
-  LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
+  static std::unique_ptr<LinePass> make(const PassAxis& line, std::vector<PassAxis> others,
+                                        Options options);
 
   void run(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand) const override;
   std::size_t bytes() const override;
 
- private:
-  using Rows = typename RowTransform<T>::Rows;
-
+ protected:
   // One panel: its first lines on both sides, and its weights or factors.
   struct Panel {
     const std::complex<T>* from;
@@ -135,50 +134,31 @@ class LinePass final : public ArrayPass<T> {
     index_t line_extent() const { return are_lines ? length : count; }
   };
 
-  void order_axes();
-  void choose_lines();
-  Panel panel(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand,
-              index_t task) const;
-  void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const;
-  void weigh(const Panel& panel, std::complex<T>* scratch) const;
-  void ask_for_next(const Panel& panel, index_t c) const;
-  void run_rows(const Panel& panel, std::complex<T>* scratch) const;
-  void weigh_rows(const Panel& panel, std::complex<T>* scratch) const;
-  // `spare`: memory for factors of the panel.
-  bool has_near_rows(const Panel& panel, index_t line, index_t step) const;
-  Rows load_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
-  Rows rows_to_store(const Panel& panel, std::complex<T>* rows) const;
-  void store_rows(const Panel& panel, std::complex<T>* rows, std::complex<T>* spare) const;
-  void load_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
-  void store_lines(const Panel& panel, std::complex<T>* slots, std::complex<T>* spare) const;
+  LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
+  /// Ends the construction of a form: the lines of a full panel, and the scratch of one.
+  void cut_into_panels(index_t lines, index_t scratch_numbers, std::size_t scratch_bytes = 0);
+  virtual void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const = 0;
   bool has_dense_lines() const;
-  void run_line_by_line(const Panel& panel, std::complex<T>* slot) const;
+  // `spare`: memory for factors of the panel.
   void multiply_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
                      std::complex<T>* spare) const;
   void combine_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
                     std::complex<T>* spare) const;
   index_t panels_in_scratch() const { return options_.factors == LineFactors::none ? 1 : 2; }
-  index_t rows_in_scratch() const { return rows_->rows() + panels_in_scratch() * line_.extent; }
-  void transform(std::complex<T>* scratch, index_t lines) const;
-  bool transform_to(const std::complex<T>* scratch, std::complex<T>* to, index_t lines) const;
-  bool is_plain() const;
-  void transform_rows(const std::complex<T>* from, std::complex<T>* to, std::complex<T>* scratch,
-                      index_t lines) const;
-  void fill_up(std::complex<T>* slots, index_t lines) const;
-  std::size_t scratch_bytes() const;
 
   PassAxis line_;
-  std::vector<PassAxis> outer_;  // outermost first
-  PassAxis panel_;               // axis along which neighbouring lines form a panel
+  PassAxis panel_;  // axis along which neighbouring lines form a panel
   Options options_;
-  index_t distance_ = 0;    // elements between lines in scratch
-  index_t lines_ = 1;       // lines of a full panel
-  index_t together_ = 1;    // lines per call of FFTW
-  index_t first_line_ = 0;  // offset of the input lines in scratch; results begin at 0
-  index_t panels_ = 1, tasks_ = 1;
-  std::shared_ptr<const LinePlan<T>> plan_, back_;
-  std::shared_ptr<const RowTransform<T>> rows_, back_rows_;  // instead of plan_ and back_
+  index_t lines_ = 1;  // lines of a full panel
   std::optional<PanelWeights<T>> weights_;
+
+ private:
+  void order_axes();
+  Panel panel(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand,
+              index_t task) const;
+
+  std::vector<PassAxis> outer_;  // outermost first
+  index_t panels_ = 1, tasks_ = 1;
   mutable std::unique_ptr<KeptScratch> scratch_;  // for lines too long for the thread's own
 };
 

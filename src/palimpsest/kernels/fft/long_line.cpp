@@ -45,12 +45,11 @@ LongLine<T>::LongLine(const PassAxis& line, std::vector<PassAxis> others, const 
   typename LinePass<T>::Options pass;
   pass.forward = options.forward;
   pass.effort = options.effort;
-  rows_ =
-      std::make_unique<const LinePass<T>>(PassAxis{n2, 1, n1 * line.out_stride},
-                                          std::vector<PassAxis>{{n1, row, line.out_stride}}, pass);
+  rows_ = LinePass<T>::make(PassAxis{n2, 1, n1 * line.out_stride},
+                            std::vector<PassAxis>{{n1, row, line.out_stride}}, pass);
   pass.twiddles = twiddles_.get();
-  columns_ = std::make_unique<const LinePass<T>>(
-      PassAxis{n1, n2 * line.in_stride, row}, std::vector<PassAxis>{{n2, line.in_stride, 1}}, pass);
+  columns_ = LinePass<T>::make(PassAxis{n1, n2 * line.in_stride, row},
+                               std::vector<PassAxis>{{n2, line.in_stride, 1}}, pass);
   scratch_ =
       std::make_unique<KeptScratch>(static_cast<std::size_t>(n1 * row) * sizeof(std::complex<T>));
 }

@@ -284,7 +284,7 @@ class WeightedTransform final : public FftPlan::Impl {
     options.forward = spec.forward;
     options.effort = spec.effort;
     options.weights = {spec.weights->is_complex, static_cast<T>(spec.scale)};
-    middle_ = std::make_unique<LinePass<T>>(line, std::move(others), options);
+    middle_ = LinePass<T>::make(line, std::move(others), options);
   }
 
   WeightedBlocks parts_;
