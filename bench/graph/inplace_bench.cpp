@@ -66,7 +66,7 @@ void run_in_place_on(benchmark::State& state) {
     state.PauseTiming();
     FunctionGraph graph(given.inputs, given.outputs);
     state.ResumeTiming();
-    applied = run_in_place(graph, {});
+    applied = run_elementwise_in_place(graph, {});
     state.PauseTiming();
     if (!graph.consistent()) throw std::logic_error("an inconsistent graph");
     state.ResumeTiming();

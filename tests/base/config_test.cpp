@@ -55,7 +55,6 @@ TEST(Config, GroupsHaveADotInTheirKeys) {
   Config c;
   EXPECT_EQ(c.get("debug.patience"), "10");
   EXPECT_EQ(c.get("debug.preallocated"), "previous:strided");
-  EXPECT_EQ(c.get("debug.check_strides"), "ignore");
   c.set("nan_guard.big", "2.5e3");
   EXPECT_EQ(c.nan_guard_big, 2500.0);
   EXPECT_EQ(c.get("nan_guard.big"), "2500");

@@ -25,7 +25,6 @@ enum class Fault {
   result_in_input,
   read_past_the_end,
   write_past_the_end,
-  other_implementation,
   unset_scratch,
   no_fail,
 };
@@ -77,10 +76,6 @@ class Faulty final : public Op {
   }
   bool can_fail() const override { return fault_ != Fault::no_fail; }
   double tolerance(const Apply& a) const override { return inner_->tolerance(a); }
-  std::vector<std::string> implementations() const override {
-    return fault_ == Fault::other_implementation ? std::vector<std::string>{"default", "other"}
-                                                 : inner_->implementations();
-  }
   void run(RunContext& context) const override;
 
  private:
@@ -111,14 +106,6 @@ void Faulty::run(RunContext& context) const {
       return;
     case Fault::write_past_the_end:
       output[span_bytes(context.output(0))] = 1;
-      return;
-    case Fault::other_implementation:
-      // The sign and the exponent of a floating number, the sign of an integer.
-      if (context.implementation() == "other") {
-        const std::size_t last = item_size(real_of(context.output(0).dtype)) - 1;
-        output[last] = static_cast<unsigned char>(output[last] ^
-                                                  (is_bool(context.output(0).dtype) ? 1 : 0x40));
-      }
       return;
     case Fault::unset_scratch:
       // Flips the bit in which two poison patterns differ.
@@ -217,7 +204,6 @@ TEST(OpFaults, AreFoundAtTheOpWithTheRightClass) {
       {Fault::result_in_input, "BadViewMap"},
       {Fault::read_past_the_end, "BadAccess"},
       {Fault::write_past_the_end, "BadAccess"},
-      {Fault::other_implementation, "BadThunkOutput"},
       {Fault::unset_scratch, "BadThunkOutput"},
       {Fault::no_fail, "BadNoFail"},
   };

@@ -28,7 +28,6 @@ struct LiarSpec {
   std::function<std::vector<Extents>(std::span<const Extents>)> shapes = {};
   std::size_t scratch = 0;
   bool can_fail = true;
-  std::vector<std::string> implementations = {"default"};
   double tolerance = 16;
   DType dtype = DType::float64;
   std::function<void(RunContext&)> run = {};
@@ -64,7 +63,6 @@ class Liar final : public Op {
     return spec_.scratch;
   }
   bool can_fail() const override { return spec_.can_fail; }
-  std::vector<std::string> implementations() const override { return spec_.implementations; }
   double tolerance(const Apply&) const override { return spec_.tolerance; }
   void run(RunContext& context) const override {
     if (spec_.run) return spec_.run(context);

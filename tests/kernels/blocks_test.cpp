@@ -2,7 +2,7 @@
 #include "palimpsest/kernels/arrays/blocks.hpp"
 
 #include "kernels/arrays.hpp"
-#include "palimpsest/kernels/arrays/copy.hpp"
+#include "support/cache_size.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -91,9 +91,9 @@ TEST(Blocks, OfAnyLayoutAreTakenAndAddedUpInOrder) {
   Random random(71);
   for (int trial = 0; trial < 2000; ++trial) {
     const Case c = random_case(random, 5);
-    stream_from(uniform(random, 0, 1));
+    set_streaming_bytes(uniform(random, 0, 1));
     expect_both_ways(c, kDtypes[uniform(random, 0, 3)], random, uniform(random, 0, 1) == 0);
-    stream_from(0);
+    set_streaming_bytes(0);
   }
 }
 
@@ -105,9 +105,9 @@ TEST(Blocks, ThatFillLinesAreStreamed) {
       for (const index_t step : {n, 2 * n}) {
         const Case c{
             {}, {5 * step + 1, 7 * step + 16 - 7 * step % 16}, {5, 7}, {n, n}, {step, step}};
-        stream_from(1);
+        set_streaming_bytes(1);
         expect_both_ways(c, dtype, random, true);
-        stream_from(0);
+        set_streaming_bytes(0);
       }
     }
   }

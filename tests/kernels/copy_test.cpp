@@ -2,6 +2,7 @@
 #include "palimpsest/kernels/arrays/copy.hpp"
 
 #include "kernels/arrays.hpp"
+#include "support/cache_size.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -33,9 +34,9 @@ TEST(Copy, TranspositionsOfEverySizeOfElements) {
              {Strides{1, m}, Strides{-1, m}, Strides{1, -m - 3}, Strides{-1, -m}}) {
           Array x(dtype, {m, n}, strides), out(dtype, {m, n}, {n + (n % 2) * 5, 1}, n % 3);
           x.fill(random);
-          stream_from(streamed);
+          set_streaming_bytes(streamed);
           expect_copy(x, out, strided_copy);
-          stream_from(0);
+          set_streaming_bytes(0);
         }
       }
     }
@@ -52,10 +53,10 @@ TEST(Copy, ShortRowsAndColumnsOfAllLengths) {
           Array y(dtype, {n, m}, {1, n}), back(dtype, {n, m}, {m, 1}, n % 3);
           x.fill(random);
           y.fill(random);
-          stream_from(streamed);
+          set_streaming_bytes(streamed);
           expect_copy(x, out, strided_copy);
           expect_copy(y, back, strided_copy);
-          stream_from(0);
+          set_streaming_bytes(0);
         }
       }
     }
@@ -70,9 +71,9 @@ TEST(Copy, TranspositionsToRowsThatBeginAnywhereInALine) {
         for (const index_t gap : {0, 1, 16}) {
           Array x(dtype, {m, n}, {1, m}), out(dtype, {m, n}, {n + gap, 1}, shift);
           x.fill(random);
-          stream_from(1);
+          set_streaming_bytes(1);
           expect_copy(x, out, strided_copy);
-          stream_from(0);
+          set_streaming_bytes(0);
         }
       }
     }
@@ -86,10 +87,10 @@ TEST(Copy, TranspositionsOfComplexNumbersThatAreAlignedAsRealOnes) {
   x.fill(random);
   const Extents extents{kColumns, kRows};
   const Strides across{1, kColumns}, along{kRows, 1};
-  stream_from(1);
+  set_streaming_bytes(1);
   strided_copy({x.address(1), DType::complex64, extents, across},
                {out.address(1), DType::complex64, extents, along});
-  stream_from(0);
+  set_streaming_bytes(0);
   for (index_t i = 0; i < kRows * kColumns; ++i) {
     const index_t from = i % kRows * kColumns + i / kRows;
     for (const index_t part : {1, 2}) {
@@ -104,9 +105,9 @@ TEST(Copy, StreamedRowsOfAllAlignments) {
     for (index_t shift = 0; shift < 16; ++shift) {
       Array x(DType::float32, {7, n}, {n + 3, 1}), out(DType::float32, {7, n}, {n + 5, 1}, shift);
       x.fill(random);
-      stream_from(1);
+      set_streaming_bytes(1);
       expect_copy(x, out, strided_copy);
-      stream_from(0);
+      set_streaming_bytes(0);
     }
   }
 }
@@ -119,9 +120,9 @@ TEST(Copy, StreamedTilesWithWholeLines) {
     for (const auto& [m, n] : {std::pair<index_t, index_t>{192, 256}, {512, 1024}}) {
       Array x(dtype, {m, n}, {1, m}), out(dtype, {m, n});
       x.fill(random);
-      stream_from(1);
+      set_streaming_bytes(1);
       expect_copy(x, out, strided_copy);
-      stream_from(0);
+      set_streaming_bytes(0);
     }
   }
 }

@@ -9,8 +9,8 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
-#include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/reduce/reduce_leaves.hpp"
+#include "support/cache_size.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -278,10 +278,10 @@ TEST(Reduce, AnyNumberOfRowsGivesTheBitsOfThePlainLoopsPastTheCachesToo) {
     const auto expected = sums_of_rows(0, x);
     for (const std::int64_t target : vector_targets()) {
       for (const index_t streamed : {0, 1}) {
-        stream_from(streamed);
+        set_streaming_bytes(streamed);
         EXPECT_EQ(sums_of_rows(target, x), expected)
             << name_of(dtype) << ' ' << streamed << ' ' << hwy::TargetName(target);
-        stream_from(0);
+        set_streaming_bytes(0);
       }
     }
   }

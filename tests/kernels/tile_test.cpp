@@ -8,9 +8,9 @@
 
 #include "kernels/arrays.hpp"
 #include "kernels/targets.hpp"
-#include "palimpsest/kernels/arrays/copy.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/kernels/elementwise/tile_plan.hpp"
+#include "support/cache_size.hpp"
 
 namespace palimpsest::testing {
 namespace {
@@ -356,11 +356,11 @@ TEST(Tile, StreamedOutputsHoldTheSameBits) {
       a.fill(random);
       b.fill(random);
       const auto run = [&](index_t bytes) {
-        stream_from(bytes);
+        set_streaming_bytes(bytes);
         Array out(dtype, {5003}, {1}, shift), other(dtype, {5003}, {1}, shift);
         run_elementwise(program, std::array{a.view(), b.view()},
                         std::array{out.mutable_view(), other.mutable_view()});
-        stream_from(0);
+        set_streaming_bytes(0);
         EXPECT_TRUE(out.gaps_are_intact());
         EXPECT_TRUE(other.gaps_are_intact());
         return std::pair(bits(out), bits(other));
@@ -381,11 +381,11 @@ TEST(Tile, MemoryThatIsAskedForHoldsTheSameBits) {
     Array a(dtype, {7, 719}, {719, 1}, 1), b(dtype, {7, 719}), one(dtype, {7, 719}, {0, 0});
     for (Array* array : {&a, &b, &one}) array->fill(random);
     const auto run = [&](index_t cache_bytes) {
-      ask_for_memory_from(cache_bytes);
+      set_core_cache_bytes(cache_bytes);
       Array out(dtype, {7, 719}, {719, 1}, 1), other(dtype, {7, 719}, {800, 1});
       run_elementwise(program, std::array{a.view(), b.view(), one.view()},
                       std::array{out.mutable_view(), other.mutable_view()});
-      ask_for_memory_from(0);
+      set_core_cache_bytes(0);
       EXPECT_TRUE(out.gaps_are_intact());
       EXPECT_TRUE(other.gaps_are_intact());
       return std::pair(bits(out), bits(other));

@@ -13,6 +13,7 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/gradient.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/cache_size.hpp"
 
 namespace palimpsest {
 namespace {
@@ -22,6 +23,12 @@ using testing::random;
 
 constexpr index_t kSide = 64;
 const TensorType kImage{DType::complex64, {kSide, kSide}, {}};
+
+// 0: those of the machine.
+void set_tile_caches(index_t core_bytes, index_t last_bytes) {
+  set_core_cache_bytes(core_bytes);
+  set_streaming_bytes(last_bytes);
+}
 
 // Caches that hold two coils of 64 x 64, on every machine.
 class CacheTiles : public ::testing::Test {

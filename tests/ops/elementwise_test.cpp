@@ -273,7 +273,7 @@ TEST(Elementwise, ComplexNumbersAreNotCastToRealOnes) {
 }
 
 TEST(Elementwise, CastOfAConstantIsAConstant) {
-  const Variable x = ops::astype(scalar_constant(2.5), DType::complex64);
+  const Variable x = ops::astype(constant(2.5), DType::complex64);
   ASSERT_TRUE(x.is_constant());
   EXPECT_EQ(x.constant_value().item<std::complex<float>>(), 2.5F);
   EXPECT_EQ(ops::astype(x, DType::complex64), x);

@@ -96,7 +96,8 @@ TEST(SetSubtensor, ReplacesAndIncreases) {
   EXPECT_EQ(
       evaluate(ops::inc_subtensor(x, {all, slice({}, {}, -2)}, v), bindings).to_vector<double>(),
       (V{20, 1, 12, 23, 4, 15}));
-  EXPECT_EQ(evaluate(ops::set_subtensor(x, {}, scalar_constant(7)), bindings).to_vector<double>(),
+  EXPECT_EQ(evaluate(ops::set_subtensor(x, {}, constant(Tensor::scalar(7))), bindings)
+                .to_vector<double>(),
             (V(6, 7)));
 }
 

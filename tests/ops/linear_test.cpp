@@ -138,7 +138,7 @@ TEST(LinearAdjoint, OfAZeroMapIsZero) {
 }
 
 TEST(Pullback, IsTheGradientConvention) {
-  const Variable z = input({3}), one = scalar_constant(1.0);
+  const Variable z = input({3}), one = constant(1.0);
   const Tensor value = ops::sample_values({3}, DType::complex128);
   const auto gradient = [&](const Variable& cost) {
     return evaluate(pullback({&cost, 1}, {&z, 1}, {&one, 1})[0], {{z, value}}).to_vector<C>();
@@ -155,7 +155,7 @@ TEST(Pullback, OfALeastSquaresCostIsTheResidualGradient) {
   const Variable x = input({4}), a = constant(ops::sample_values({5, 4}, DType::complex128, 3));
   const Variable b = constant(ops::sample_values({5}, DType::complex128, 4));
   const Variable residual = ops::einsum("mn,n->m", a, x) - b;
-  const Variable cost = ops::norm2(residual) * 0.5, one = scalar_constant(1.0);
+  const Variable cost = ops::norm2(residual) * 0.5, one = constant(1.0);
   const Variable got = pullback({&cost, 1}, {&x, 1}, {&one, 1})[0];
   const Variable expected = ops::einsum("mn,m->n", a, residual, {.conj_a = true});
   const Tensor value = ops::sample_values({4}, DType::complex128, 9);
@@ -165,7 +165,7 @@ TEST(Pullback, OfALeastSquaresCostIsTheResidualGradient) {
 
 TEST(Pullback, WithRespectToSeveralVariablesOneAboveTheOther) {
   const Variable x = input({2}, DType::float64), y = x * x, cost = ops::sum(y * 3);
-  const Variable wrt[] = {y, x, input({5}, DType::float64)}, one = scalar_constant(1.0);
+  const Variable wrt[] = {y, x, input({5}, DType::float64)}, one = constant(1.0);
   const auto g = pullback({&cost, 1}, wrt, {&one, 1});
   const testing::Bindings bindings{{x, Tensor::from<double>({1, 2})}};
   EXPECT_EQ(evaluate(g[0], bindings).to_vector<double>(), (std::vector<double>{3, 3}));
@@ -183,7 +183,7 @@ TEST(Pullback, IntegersAndUndefinedCotangentsGiveZeros) {
 
 TEST(Pullback, WorksWithUnknownExtents) {
   const Variable x = make_input({DType::float64, {kUnknown, 3}, {}});
-  const Variable cost = ops::sum(ops::mean(x * x, {Axes{0}, false})), one = scalar_constant(1.0);
+  const Variable cost = ops::sum(ops::mean(x * x, {Axes{0}, false})), one = constant(1.0);
   const Variable g = pullback({&cost, 1}, {&x, 1}, {&one, 1})[0];
   const Tensor value = Tensor::from<double>({1, 2, 3, 4, 5, 6}, Extents{2, 3});
   EXPECT_EQ(evaluate(g, {{x, value}}).to_vector<double>(), (std::vector<double>{1, 2, 3, 4, 5, 6}));

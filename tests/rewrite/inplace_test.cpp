@@ -8,9 +8,12 @@
 #include "graph/toy_ops.hpp"
 #include "palimpsest/graph/inplace_query.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "rewrite/all_in_place.hpp"
 
 namespace palimpsest {
 namespace {
+
+using testing::run_in_place;
 
 struct InplaceTest : ::testing::Test {
   Variable x = make_input({DType::float64, {40}, {}}, "x");

@@ -5,14 +5,16 @@
 
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/rewrite/passes/fusion/fusion.hpp"
-#include "palimpsest/rewrite/passes/inplace.hpp"
 #include "palimpsest/rewrite/passes/linear_identities.hpp"
 #include "palimpsest/rewrite/passes/merge.hpp"
 #include "palimpsest/rewrite/passes/resolve_slices.hpp"
 #include "palimpsest/rewrite/pipeline.hpp"
+#include "rewrite/all_in_place.hpp"
 
 namespace palimpsest {
 namespace {
+
+using testing::run_in_place;
 
 struct RewriteTest : ::testing::Test {
   Variable x = make_input({DType::complex64, {8, 6}, {}}, "x");

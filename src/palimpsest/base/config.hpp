@@ -18,23 +18,21 @@ enum class Reaction { raise, warn, ignore };
 enum class Verbosity { low, medium, high };
 
 // Every field of Config: X(type, name, default). The comments below the list explain them.
-#define PALIMPSEST_CHECK_FIELDS(X)                       \
-  X(index_t, debug_patience, 10)                         \
-  X(std::vector<std::string>, debug_implementations, {}) \
-  X(bool, debug_check_finite, true)                      \
-  X(std::vector<std::string>, debug_preallocated,        \
-    {std::string("previous"), std::string("strided")})   \
-  X(index_t, debug_preallocated_ndim, 4)                 \
-  X(std::string, debug_guard_pages, "auto")              \
-  X(bool, debug_poison, true)                            \
-  X(Reaction, debug_check_strides, Reaction::ignore)     \
-  X(std::string, debug_check_branches, "both")           \
-  X(bool, debug_check_plan, true)                        \
-  X(bool, debug_warn_not_reused, true)                   \
-  X(bool, nan_guard_nan_is_error, true)                  \
-  X(bool, nan_guard_inf_is_error, true)                  \
-  X(bool, nan_guard_big_is_error, true)                  \
-  X(double, nan_guard_big, 1e10)                         \
+#define PALIMPSEST_CHECK_FIELDS(X)                     \
+  X(index_t, debug_patience, 10)                       \
+  X(bool, debug_check_finite, true)                    \
+  X(std::vector<std::string>, debug_preallocated,      \
+    {std::string("previous"), std::string("strided")}) \
+  X(index_t, debug_preallocated_ndim, 4)               \
+  X(std::string, debug_guard_pages, "auto")            \
+  X(bool, debug_poison, true)                          \
+  X(std::string, debug_check_branches, "both")         \
+  X(bool, debug_check_plan, true)                      \
+  X(bool, debug_warn_not_reused, true)                 \
+  X(bool, nan_guard_nan_is_error, true)                \
+  X(bool, nan_guard_inf_is_error, true)                \
+  X(bool, nan_guard_big_is_error, true)                \
+  X(double, nan_guard_big, 1e10)                       \
   X(Reaction, nan_guard_action, Reaction::raise)
 #define PALIMPSEST_CONFIG_FIELDS(X)                   \
   X(std::string, mode, "FastRun")                     \

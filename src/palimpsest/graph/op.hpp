@@ -47,17 +47,15 @@ enum class Linearity {
 /// Arguments of a kernel. Every output of known shape is allocated, in place where declared.
 class RunContext {
  public:
-  /// `implementation`: one of the op's implementations(); empty: the first of them.
   RunContext(std::span<const ConstView> inputs, std::span<const MutableView> outputs,
-             std::span<std::byte> scratch, std::string_view implementation = {})
-      : inputs_(inputs), outputs_(outputs), scratch_(scratch), implementation_(implementation) {}
+             std::span<std::byte> scratch)
+      : inputs_(inputs), outputs_(outputs), scratch_(scratch) {}
   const ConstView& input(std::size_t i) const { return inputs_[i]; }
   const MutableView& output(std::size_t j) const { return outputs_[j]; }
   std::span<const ConstView> inputs() const { return inputs_; }
   std::span<const MutableView> outputs() const { return outputs_; }
   /// 64-byte aligned; arbitrary old content.
   std::span<std::byte> scratch() const { return scratch_; }
-  std::string_view implementation() const { return implementation_; }
   /// Places output j outside of its destination: in an input that the op declares to view, in
   /// another output of the same group of output_aliases, or in memory of the op that stays until it
   /// runs again. The elements are taken from there when run() has returned; until then the view's
@@ -72,7 +70,6 @@ class RunContext {
   std::span<const ConstView> inputs_;
   std::span<const MutableView> outputs_;
   std::span<std::byte> scratch_;
-  std::string_view implementation_;
   std::vector<std::pair<std::size_t, ConstView>> set_;
 };
 
@@ -159,10 +156,8 @@ class Op : public std::enable_shared_from_this<Op> {
   virtual std::span<const Variable> inner_results() const { return {}; }
 
   // -- running ---------------------------------------------------------------------------------
-  /// Names of the ways to compute the same; the first is the one that is used.
-  virtual std::vector<std::string> implementations() const { return {"default"}; }
-  /// Largest difference between implementations and destinations, in rounding errors per square
-  /// root of the number of terms of an element; 0: equal bit for bit.
+  /// Largest difference between layouts of destinations, in rounding errors per square root of the
+  /// number of terms of an element; 0: equal bit for bit.
   virtual double tolerance(const Apply&) const { return 16; }
   virtual void run(RunContext& context) const = 0;
 

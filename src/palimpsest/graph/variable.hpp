@@ -293,10 +293,6 @@ namespace detail {
 /// The same without the copy: nobody writes the data while the constant lives.
 Variable lent_constant(const Tensor& value, std::string name = {});
 }  // namespace detail
-template <class T>
-Variable scalar_constant(T value) {
-  return constant(Tensor::scalar<T>(value));
-}
 
 template <class T>
 concept ConstantNumber = std::integral<T> || std::floating_point<T> ||

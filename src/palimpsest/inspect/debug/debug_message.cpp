@@ -16,7 +16,7 @@ std::string call_text(const Apply& node) {
 }
 
 std::string RunLabel::str() const {
-  return fmt::format("implementation {}, destination pattern {}, {}", implementation, pattern,
+  return fmt::format("destination pattern {}, {}", pattern,
                      threads > 0 ? std::to_string(threads) + " thread" : std::string("threads"));
 }
 

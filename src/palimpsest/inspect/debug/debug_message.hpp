@@ -26,7 +26,6 @@ struct StepContext {
 
 /// Conditions of one run of a step.
 struct RunLabel {
-  std::string implementation = "default";
   std::string pattern = "first";
   int threads = 1;
   std::string str() const;

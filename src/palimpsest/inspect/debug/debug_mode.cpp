@@ -70,7 +70,6 @@ class DebugInspection final : public Inspection {
       rewritten(other);
       check_same_events(*record, *other, run);
     }
-    check_implementations(graph);
     check_protection(graph);
     check_alias_state(graph);
     *facts = std::make_shared<const DebugFacts>(access.original(), std::move(record));
@@ -93,7 +92,6 @@ class DebugInspection final : public Inspection {
   std::unique_ptr<CallWatch> watch(const CallAccess& call) const override;
 
  private:
-  void check_implementations(const FunctionGraph& graph) const;
   void bind(IsolatedPass& pass, const std::vector<Variable>& inputs, const CallAccess& call) const;
   void check_replacements(IsolatedPass& pass, const RewriteRecord& record,
                           const RewriteSelection& selection) const;
@@ -102,22 +100,6 @@ class DebugInspection final : public Inspection {
 
   DebugOptions options_;
 };
-
-void DebugInspection::check_implementations(const FunctionGraph& graph) const {
-  if (options_.implementations.empty()) return;
-  for (const Apply& node : graph.toposort()) {
-    std::string list;
-    bool found = false;
-    for (const std::string& name : node.op().implementations()) {
-      const auto& wanted = options_.implementations;
-      found = found || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-      list += (list.empty() ? "" : ", ") + name;
-    }
-    if (found) continue;
-    throw ValueError("[DebugMode] implementations: none is left for " + node.op().name() +
-                     ", which has " + list + ". Try to name one of them");
-  }
-}
 
 void DebugInspection::bind(IsolatedPass& pass, const std::vector<Variable>& inputs,
                            const CallAccess& call) const {

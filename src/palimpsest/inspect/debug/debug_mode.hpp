@@ -22,8 +22,6 @@ struct DebugOptions {
   Mode base = {};
   /// Number of repetitions of rewriting and planning, which must all give the same.
   int patience = static_cast<int>(config().debug_patience);
-  /// Names of the implementations to run; empty: all.
-  std::vector<std::string> implementations = config().debug_implementations;
   /// Every value must be finite.
   bool check_finite = config().debug_check_finite;
   /// Layouts of destinations when steps are run again; some of kAllPatterns, or `ALL`.
@@ -34,8 +32,6 @@ struct DebugOptions {
   std::string guard_pages = config().debug_guard_pages;
   /// Fresh and dead memory is filled with a pattern.
   bool poison = config().debug_poison;
-  /// Reaction when the strides of a result depend on the implementation.
-  Reaction check_strides = config().debug_check_strides;
   /// `both`: the branch of an ifelse that is not taken is evaluated too, exceptions ignored;
   /// `taken`.
   std::string check_branches = config().debug_check_branches;
@@ -52,7 +48,7 @@ struct DebugOptions {
 /// base mode. After an error containers and lent arguments are as before the call.
 ///
 /// Errors  ValueError: a wrong pattern, number or word. function(): StochasticOrder,
-///         InternalError; ValueError: no implementation left for a node. Calls: see DebugModeError
+///         InternalError. Calls: see DebugModeError
 /// Cost    many times the work and memory of the base mode
 Mode DebugMode(DebugOptions options = {});
 

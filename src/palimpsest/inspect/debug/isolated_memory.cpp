@@ -119,7 +119,6 @@ RunOutcome IsolatedStep::run(const RunSetup& setup) const {
       if (output == k) where = view;
     }
     outcome.outputs.push_back(DebugValue::read(where));
-    outcome.strides.emplace_back(where.strides.begin(), where.strides.end());
   }
   return outcome;
 }
@@ -127,8 +126,7 @@ RunOutcome IsolatedStep::run(const RunSetup& setup) const {
 void IsolatedStep::execute(Memory& memory, const RunSetup& setup, RunOutcome& outcome) const {
   const std::size_t scratch = context_.inputs.size() + memory.outputs.size();
   RunContext context(memory.inputs, memory.outputs,
-                     {memory.pages.data(scratch), memory.pages.bytes(scratch)},
-                     setup.label.implementation);
+                     {memory.pages.data(scratch), memory.pages.bytes(scratch)});
   std::optional<LoopFrame> loop;
   std::vector<Tensor> dense;  // a loop writes its rows one after the other
   std::vector<MutableView> dense_views;

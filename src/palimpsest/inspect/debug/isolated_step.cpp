@@ -36,7 +36,6 @@ IsolatedStep::IsolatedStep(const DebugOptions& options, const StepContext& conte
       views_(op_.view_map(context.node)),
       destroys_(op_.destroy_map(context.node)) {
   infer();
-  choose_implementations();
 }
 
 void throw_wrong_shapes(const InferredShapesError& error, const StepContext& context) {
@@ -89,15 +88,6 @@ void IsolatedStep::infer() {
   }
 }
 
-void IsolatedStep::choose_implementations() {
-  const std::vector<std::string>& wanted = options_.implementations;
-  for (const std::string& name : op_.implementations()) {
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) {
-      implementations_.push_back(name);
-    }
-  }
-}
-
 Tolerance IsolatedStep::tolerance() const {
   double elements = 1, results = 1, scale = 0, product = 1;
   for (std::size_t k = 0; k < context_.inputs.size(); ++k) {
@@ -116,13 +106,12 @@ Tolerance IsolatedStep::tolerance() const {
 
 std::vector<DebugValue> IsolatedStep::check(bool with_patterns) {
   RunSetup setup;
-  setup.label.implementation = implementations_.at(0);
   setup.poison = options_.poison ? kPoison : std::byte{};
   const RunOutcome first = run(setup);
   if (first.error) rethrow(first, setup);
   check_results(first, setup);
 
-  const Tolerance bitwise{}, rounded = tolerance();
+  const Tolerance bitwise{};
   setup.side = Side::upper;
   setup.poison = options_.poison ? kOtherPoison : std::byte{};
   setup.label.pattern = "first, at the upper end of its pages";
@@ -133,13 +122,6 @@ std::vector<DebugValue> IsolatedStep::check(bool with_patterns) {
     setup.label.threads = threads;
     compare_runs(first, run(setup), setup.label, bitwise,
                  "results depend on the number of threads");
-  }
-  setup.label.threads = 1;
-  for (std::size_t i = 1; i < implementations_.size(); ++i) {
-    setup.label.implementation = implementations_[i];
-    const RunOutcome other = run(setup);
-    compare_runs(first, other, setup.label, rounded, "implementations disagree");
-    check_strides(first, other, setup.label);
   }
   // Several processes run it equally often, and which patterns there are depends on extents; their
   // results are dense in every plan.
@@ -161,14 +143,12 @@ void IsolatedStep::check_patterns(const RunOutcome& first) const {
     const auto is_strided = [](const Destination& d) { return !d.layout.is_dense(); };
     const auto& destinations = pattern.destinations;
     if (loop_ && std::any_of(destinations.begin(), destinations.end(), is_strided)) continue;
-    for (const std::string& implementation : implementations_) {
-      RunSetup setup;
-      setup.label = {implementation, pattern.name, 1};
-      setup.poison = options_.poison && pattern.name != "initial" ? kPoison : std::byte{};
-      setup.destinations = pattern.destinations;
-      if (pattern.keeps_previous) setup.previous = first.outputs;
-      compare_runs(first, run(setup), setup.label, rounded, "destination patterns disagree");
-    }
+    RunSetup setup;
+    setup.label.pattern = pattern.name;
+    setup.poison = options_.poison && pattern.name != "initial" ? kPoison : std::byte{};
+    setup.destinations = pattern.destinations;
+    if (pattern.keeps_previous) setup.previous = first.outputs;
+    compare_runs(first, run(setup), setup.label, rounded, "destination patterns disagree");
   }
 }
 
@@ -264,8 +244,7 @@ void IsolatedStep::compare_runs(const RunOutcome& first, const RunOutcome& other
     throw BadThunkOutput(
         DebugMessage("BadThunkOutput", context_)
             .line(fmt::format("output {} {}: {}", k, v.str(), what))
-            .value("value of implementation " + implementations_[0] + ", first run",
-                   first.outputs[k])
+            .value("value of the first run", first.outputs[k])
             .value("value of " + label.str(), other.outputs[k])
             .line(difference.str())
             .line(fmt::format("tolerance: {} rounding errors of a scale of at least {}",
@@ -274,23 +253,6 @@ void IsolatedStep::compare_runs(const RunOutcome& first, const RunOutcome& other
                     "Set every element of a destination before reading it; read nothing "
                     "else; declare a tolerance() if rounding differs."),
         {context_.reason, context_.node, v, -1, static_cast<int>(k)});
-  }
-}
-
-void IsolatedStep::check_strides(const RunOutcome& first, const RunOutcome& other,
-                                 const RunLabel& label) const {
-  if (options_.check_strides == Reaction::ignore) return;
-  for (std::size_t k = 0; k < first.strides.size(); ++k) {
-    if (first.strides[k] == other.strides[k]) continue;
-    const std::string text =
-        DebugMessage("strides", context_)
-            .line(fmt::format("output {}: strides {} and {}", k, to_string(first.strides[k]),
-                              to_string(other.strides[k])))
-            .finish(&label,
-                    "Let all implementations give results of equal strides, or set "
-                    "check_strides = Reaction::ignore.");
-    if (options_.check_strides == Reaction::raise) throw TypeError(text);
-    log(LogLevel::warn, text);
   }
 }
 

@@ -36,7 +36,6 @@ struct RunSetup {
 
 struct RunOutcome {
   std::vector<DebugValue> outputs;
-  std::vector<Strides> strides;
   /// Per output: did the op give its place, instead of writing into the destination?
   std::vector<bool> is_set;
   /// Per input: have its bytes changed?
@@ -63,7 +62,6 @@ class IsolatedStep {
   struct Memory;
   bool is_overwritten(std::size_t input) const { return overwritten_.contains(int(input)); }
   void infer();
-  void choose_implementations();
   std::vector<GuardedMemory::Request> requests(const RunSetup& setup) const;
   void fill(Memory& memory, const RunSetup& setup) const;
   void execute(Memory& memory, const RunSetup& setup, RunOutcome& outcome) const;
@@ -77,7 +75,6 @@ class IsolatedStep {
   void compare_runs(const RunOutcome& first, const RunOutcome& other, const RunLabel& label,
                     const Tolerance& tolerance, std::string_view what) const;
   void check_patterns(const RunOutcome& first) const;
-  void check_strides(const RunOutcome& first, const RunOutcome& other, const RunLabel& label) const;
   void log_not_reused(const RunOutcome& first) const;
   Tolerance tolerance() const;
 
@@ -93,7 +90,6 @@ class IsolatedStep {
   std::vector<Extents> extents_;     // of the outputs
   std::vector<Layout> out_layouts_;  // as the planner gives them
   std::vector<int> overwrites_;      // per output: the input that it lies in, or -1
-  std::vector<std::string> implementations_;
   std::size_t scratch_bytes_ = 0;
   std::shared_ptr<const LoopPlan> loop_;  // of a loop: how the executor runs it
 };

@@ -42,8 +42,6 @@ std::size_t axis_to_cut(const ConstView& x, const MutableView& out) {
 
 }  // namespace
 
-void stream_from(index_t bytes) { set_streaming_bytes(bytes); }
-
 void run_copy(const ConstView& x, const MutableView& out) {
   index_t bytes = static_cast<index_t>(item_size(out.dtype));
   for (const index_t n : out.extents) bytes *= n;

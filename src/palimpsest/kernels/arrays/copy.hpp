@@ -13,8 +13,4 @@ namespace palimpsest {
 /// Cost     one pass over memory
 void run_copy(const ConstView& x, const MutableView& out);
 
-/// Sets the size in bytes from which run_copy and run_elementwise write results past the caches; 0:
-/// the machine's default. For tests: results do not depend on it.
-void stream_from(index_t bytes);
-
 }  // namespace palimpsest

@@ -445,6 +445,4 @@ void run_elementwise(const ElementwiseProgram& program, std::span<const ConstVie
   go(Run(program, inputs, outputs));
 }
 
-void ask_for_memory_from(index_t bytes) { set_core_cache_bytes(bytes); }
-
 }  // namespace palimpsest

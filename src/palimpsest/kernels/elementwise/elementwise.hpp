@@ -91,8 +91,4 @@ class ElementwiseProgram {
 void run_elementwise(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs);
 
-/// Sets the size in bytes of arrays from which on memory is asked for before it is used; 0: that of
-/// a core's cache. For tests: results do not depend on it.
-void ask_for_memory_from(index_t bytes);
-
 }  // namespace palimpsest

@@ -246,11 +246,6 @@ bool has_no_tiles_within(const NamedLinop& chain) {
   return std::all_of(parts.begin(), parts.end(), is_pointwise);
 }
 
-void set_tile_caches(index_t core_bytes, index_t last_bytes) {
-  set_core_cache_bytes(core_bytes);
-  set_streaming_bytes(last_bytes);
-}
-
 ConfigOverrides config_of_budget(index_t bytes) {
   ConfigOverrides made = bytes < kNoLimit ? without_cache_tiles() : ConfigOverrides();
   made.budget = kNoLimit;

@@ -28,9 +28,6 @@ std::optional<NamedLinop> tiled_for_cache(const NamedLinop& chain, const TensorT
 /// value lies in memory, and none of these chains has tiles. They may be nested very deep.
 bool has_no_tiles_within(const NamedLinop& chain);
 
-/// Replaces the bytes of the cache of a core and of the last one, for tests; 0: those of the
-/// machine.
-void set_tile_caches(index_t core_bytes, index_t last_bytes);
 /// Configuration that builds graphs without these tiles.
 ConfigOverrides without_cache_tiles();
 /// Budget that is no limit.

@@ -359,13 +359,4 @@ int run_keys_in_place(FunctionGraph& graph, const RewriteHints& hints) {
   return run_family(graph, hints, Family::keys, "run_keys_in_place");
 }
 
-int run_in_place(FunctionGraph& graph, const RewriteHints& hints) {
-  int applied = 0;
-  for (const auto pass : {run_updates_in_place, run_products_in_place, run_transforms_in_place,
-                          run_elementwise_in_place, run_keys_in_place}) {
-    applied += pass(graph, hints);
-  }
-  return applied;
-}
-
 }  // namespace palimpsest

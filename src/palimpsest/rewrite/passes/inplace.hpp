@@ -25,7 +25,4 @@ int run_transforms_in_place(FunctionGraph& graph, const RewriteHints& hints);
 int run_elementwise_in_place(FunctionGraph& graph, const RewriteHints& hints);
 int run_keys_in_place(FunctionGraph& graph, const RewriteHints& hints);
 
-/// All of them, one after the other.
-int run_in_place(FunctionGraph& graph, const RewriteHints& hints);
-
 }  // namespace palimpsest
