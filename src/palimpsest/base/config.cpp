@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "palimpsest/base/edit_distance.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/base/per_thread.hpp"
 
@@ -123,26 +124,11 @@ void for_each_field(C& config, Visit visit) {
 #undef PALIMPSEST_VISIT_FIELD
 }
 
-// The least number of insertions, deletions and exchanges of letters.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 [[noreturn]] void throw_unknown(std::string_view key) {
   const std::vector<std::string> keys = Config::keys();
   const auto nearest = std::min_element(
       keys.begin(), keys.end(),
-      [&](const auto& a, const auto& b) { return distance(a, key) < distance(b, key); });
+      [&](const auto& a, const auto& b) { return edit_distance(a, key) < edit_distance(b, key); });
   throw ValueError("[config] Invalid config key: got '" + std::string(key) + "'. Try '" + *nearest +
                    "'");
 }

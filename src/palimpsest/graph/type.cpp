@@ -5,8 +5,8 @@
 
 namespace palimpsest {
 
-bool TensorType::is_fully_known() const {
-  return std::find(shape.begin(), shape.end(), kUnknown) == shape.end();
+bool is_known(std::span<const index_t> extents) {
+  return std::find(extents.begin(), extents.end(), kUnknown) == extents.end();
 }
 
 bool TensorType::is_super(const TensorType& other) const {

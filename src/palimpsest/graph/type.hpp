@@ -16,6 +16,9 @@ inline constexpr index_t kUnknown = -1;
 /// `(?, 3)`: extents, with ? for unknown ones.
 std::string extents_text(std::span<const index_t> extents);
 
+/// True if none of them is kUnknown.
+bool is_known(std::span<const index_t> extents);
+
 /// Type of a Variable: an array of fixed dtype, rank and device whose extents are known or
 /// kUnknown. A dimension broadcasts only if it is known to be 1.
 struct TensorType {
@@ -24,7 +27,7 @@ struct TensorType {
   Device device;
 
   std::size_t rank() const { return shape.size(); }
-  bool is_fully_known() const;
+  bool is_fully_known() const { return is_known(shape); }
   /// True if every value of `other` is a value of this type.
   bool is_super(const TensorType& other) const;
   /// True if arrays of these extents can be values of this type.

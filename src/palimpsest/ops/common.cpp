@@ -65,10 +65,6 @@ std::vector<Extents> shapes_of(std::span<const Variable> variables) {
   return result;
 }
 
-bool is_known(std::span<const index_t> extents) {
-  return std::find(extents.begin(), extents.end(), kUnknown) == extents.end();
-}
-
 bool contains(const Axes& axes, std::size_t axis) {
   return std::find(axes.begin(), axes.end(), static_cast<index_t>(axis)) != axes.end();
 }

@@ -20,8 +20,6 @@ void expect_inputs(std::span<const Variable> inputs, std::size_t n, std::string_
 std::vector<Variable> resolved(std::span<const Operand> operands);
 /// Their extents, as far as the graph knows them.
 std::vector<Extents> shapes_of(std::span<const Variable> variables);
-/// True if all extents are known.
-bool is_known(std::span<const index_t> extents);
 bool contains(const Axes& axes, std::size_t axis);
 template <class Labels>
 bool has(const Labels& labels, int label) {

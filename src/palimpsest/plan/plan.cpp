@@ -8,9 +8,4 @@ std::string_view name_of(BufferKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::string_view name_of(Handover handover) {
-  static constexpr std::string_view kNames[] = {"own", "keep", "clone", "compact", "borrow"};
-  return kNames[static_cast<std::size_t>(handover)];
-}
-
 }  // namespace palimpsest

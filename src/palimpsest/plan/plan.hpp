@@ -99,7 +99,6 @@ enum class Handover {
   compact,  // a dense copy: a small view must not keep a big buffer
   borrow,   // the Storage of the frame, the argument or the container, as was asked for
 };
-std::string_view name_of(Handover handover);
 
 struct Delivery {
   int slot = 0;

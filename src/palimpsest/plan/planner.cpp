@@ -235,9 +235,7 @@ class Planner {
 
   static void check_known(const Apply& node, const std::vector<Extents>& extents) {
     for (const Extents& of_output : extents) {
-      const bool is_known =
-          std::find(of_output.begin(), of_output.end(), kUnknown) == of_output.end();
-      if (!is_known) throw RunTimeExtents{node.op().name()};
+      if (!is_known(of_output)) throw RunTimeExtents{node.op().name()};
     }
   }
 

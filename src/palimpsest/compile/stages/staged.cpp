@@ -302,11 +302,10 @@ std::vector<Tensor> StagedRun::run_op(const Apply& node, const std::vector<Tenso
   std::vector<MutableView> outputs;
   for (std::size_t k = 0; k < results.size(); ++k) {
     const TensorType& type = node.output(k).type();
-    const bool is_known =
-        std::find(extents[k].begin(), extents[k].end(), kUnknown) == extents[k].end();
+    const bool has_room = palimpsest::is_known(extents[k]);
     if (measured && !measured->has_values()) return {without_values(extents[k], type)};
-    if (is_known) results[k] = Tensor::empty(extents[k], type.dtype, type.device);
-    outputs.push_back(is_known ? results[k].mutable_view()
+    if (has_room) results[k] = Tensor::empty(extents[k], type.dtype, type.device);
+    outputs.push_back(has_room ? results[k].mutable_view()
                                : MutableView{nullptr, type.dtype, {}, {}});
   }
   Storage scratch;

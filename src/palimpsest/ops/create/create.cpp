@@ -71,9 +71,7 @@ Apply Alloc::make_node(std::span<const Variable> inputs) const {
   const TensorType& value = inputs[0].type();
   Extents shape = evaluate(extents_, inputs, "alloc");
   check_known_numbers(extents_, "alloc");
-  if (std::find(shape.begin(), shape.end(), kUnknown) == shape.end()) {
-    byte_count(shape, value.dtype);
-  }
+  if (is_known(shape)) byte_count(shape, value.dtype);
   if (value.rank() > shape.size()) {
     throw ShapeError("[alloc] number of axes of the value: got " + value.str() +
                      ", expected at most " + std::to_string(shape.size()));

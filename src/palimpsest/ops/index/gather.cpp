@@ -56,7 +56,7 @@ std::vector<Variable> Gather::pullback(const Apply& apply, CotangentSpan cotange
   const Extents sizes = std::span<const index_t>(x.type().shape).subspan(n_batch);
   const bool is_last =
       index_.position == n_batch && index_.axes == last_axes(x.rank(), indices.size());
-  if (is_last && !index_.wraps && std::find(sizes.begin(), sizes.end(), kUnknown) == sizes.end()) {
+  if (is_last && !index_.wraps && is_known(sizes)) {
     result[0] = scatter_add(cotangents[0], indices, sizes);
   } else {
     result[0] = update_at(UpdateAt::Kind::increase, zeros_like(x), index_, indices, cotangents[0]);

@@ -85,7 +85,7 @@ bool has_run_time_extents(const Apply& apply, std::span<const Extents> inputs) {
     return loop->has_run_time_extents(inputs);
   }
   for (const Extents& extents : apply.op().infer_shapes(apply, inputs)) {
-    if (std::find(extents.begin(), extents.end(), kUnknown) != extents.end()) return true;
+    if (!is_known(extents)) return true;
   }
   return false;
 }

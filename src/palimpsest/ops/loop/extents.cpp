@@ -203,10 +203,6 @@ void ExtentProgram::apply(Code code) {
   tokens_.back().value = combined(code, tokens_.back().value, b);
 }
 
-void ExtentProgram::append(const ExtentProgram& other) {
-  tokens_.insert(tokens_.end(), other.tokens_.begin(), other.tokens_.end());
-}
-
 std::optional<index_t> ExtentProgram::evaluate(std::span<const Extents> inputs) const {
   SmallVector<index_t, 16> stack;
   for (const Token& token : tokens_) {

@@ -39,7 +39,6 @@ class ExtentProgram {
   void number(index_t value);
   void extent(std::size_t input, std::size_t axis);
   void apply(Code code);
-  void append(const ExtentProgram& other);
 
   /// The value; empty if a needed extent is unknown.
   std::optional<index_t> evaluate(std::span<const Extents> inputs) const;

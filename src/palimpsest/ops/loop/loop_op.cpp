@@ -94,10 +94,6 @@ void check_inner(const Variable& inner, const TensorType& type, std::string_view
   }
 }
 
-bool has_unknown(const Extents& extents) {
-  return std::find(extents.begin(), extents.end(), kUnknown) != extents.end();
-}
-
 TensorType row_of(const TensorType& type) {
   return {type.dtype, Extents(type.shape.begin() + 1, type.shape.end()), type.device};
 }
@@ -355,17 +351,17 @@ Loop::BodyExtents Loop::body_extents(std::span<const Extents> inputs) const {
     std::vector<Extents> given;
     for (const Variable& v : node.inputs()) given.push_back(extents_of(v));
     std::vector<Extents> result;
-    if (std::none_of(given.begin(), given.end(), has_unknown)) {
-      bool is_known = true;
+    if (std::all_of(given.begin(), given.end(), is_known)) {
+      bool are_known = true;
       if (const auto* const loop = dynamic_cast<const Loop*>(&node.op())) {
         auto inner = loop->infer(given);
         result = std::move(inner.first);
-        is_known = !inner.second;
+        are_known = !inner.second;
       } else {
         result = inferred_shapes(node, given);
-        is_known = std::none_of(result.begin(), result.end(), has_unknown);
+        are_known = std::all_of(result.begin(), result.end(), is_known);
       }
-      found.are_known = found.are_known && is_known;
+      found.are_known = found.are_known && are_known;
     } else {
       for (const Variable& v : node.outputs()) result.push_back(v.type().shape);
     }
@@ -373,7 +369,7 @@ Loop::BodyExtents Loop::body_extents(std::span<const Extents> inputs) const {
   }
   for (const Variable& v : body_outputs_) {
     found.of_results.push_back(extents_of(v));
-    found.are_known = found.are_known && !has_unknown(found.of_results.back());
+    found.are_known = found.are_known && is_known(found.of_results.back());
   }
   return found;
 }
@@ -408,7 +404,7 @@ std::pair<std::vector<Extents>, bool> Loop::infer(std::span<const Extents> input
     const LoopParts::State& state = parts_.states[k];
     const Extents& init = inputs[init_input(k)];
     const Extents extents(init.begin() + (state.rows > 1 ? 1 : 0), init.end());
-    if (of_body[k] != extents && !has_unknown(of_body[k])) {
+    if (of_body[k] != extents && is_known(of_body[k])) {
       throw ShapeError("[loop] new value of state " + std::to_string(k) + ": got extents " +
                        to_string(of_body[k]) + ", expected those of its init, " +
                        to_string(extents));

@@ -86,7 +86,7 @@ Variable array_to_blocks(const Variable& x, Extents block, Extents stride) {
                      std::to_string(block.size()) + " axes");
   }
   Extents image = shape.last(block.size());
-  if (std::find(image.begin(), image.end(), kUnknown) != image.end()) {
+  if (!is_known(image)) {
     throw ShapeError("[array_to_blocks] got " + x.type().str() +
                      ", expected last axes of known extents. Try specify_shape");
   }
