@@ -189,8 +189,8 @@ void PanelsOfLines<T>::ask_for_next(const Panel& panel, index_t c) const {
   }
 }
 
-// Transform, weights and transform back. A single line goes through the first line of scratch, where it is in
-// the first level of cache all the while.
+// Transform, weights and transform back. A single line goes through the first line of scratch,
+// where it is in the first level of cache all the while.
 template <class T>
 void PanelsOfLines<T>::weigh(const Panel& panel, std::complex<T>* scratch) const {
   const index_t lines = panel.lines;
