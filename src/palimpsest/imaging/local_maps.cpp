@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
@@ -241,15 +242,7 @@ Tensor apply_mask(const Tensor& maps, const Tensor& support) {
                     "y, x) and bool (y, x)",
                     to_string(maps.shape()), to_string(support.shape())));
   }
-  Tensor result = maps.clone().contiguous();
-  const Tensor dense = support.contiguous();
-  const bool* keep = dense.data<bool>();
-  auto* s = result.mutable_data<Sample>();
-  const index_t points = std::max<index_t>(dense.numel(), 1);
-  for (index_t i = 0, end = result.numel(); i < end; ++i) {
-    if (!keep[i % points]) s[i] = Sample(0);
-  }
-  return result;
+  return where(support, maps, Sample(0));
 }
 
 }  // namespace palimpsest

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
 #include "palimpsest/imaging/recon/mask_extents.hpp"
@@ -12,6 +13,8 @@
 #include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/kernels/reduce/reduce_all.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
+#include "palimpsest/ops/elementwise/elementwise.hpp"
+#include "palimpsest/ops/reduce/reduce.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 
 namespace palimpsest {
@@ -237,13 +240,6 @@ Tensor masked(const Tensor& kspace, const Tensor& weights, const ImageItem& item
   return result;
 }
 
-Tensor squares_of(const Tensor& weights) {
-  Tensor squares = weights.clone();
-  auto* w = squares.mutable_data<float>();
-  for (index_t i = 0, end = squares.numel(); i < end; ++i) w[i] *= w[i];
-  return squares;
-}
-
 void check_options(const KspaceSampling& sampling, const ReconstructOptions& options) {
   const Regularizer* const ball = ball_of(options.regularizers);
   if (sampling.basis && ball != nullptr) {
@@ -327,23 +323,9 @@ Tensor measured_points(const Tensor& kspace, bool is_series) {
                                  name_of(kspace.dtype()), to_string(kspace.shape()),
                                  is_series ? "(T, C, ..)" : "(C, ..)"));
   }
-  const Tensor dense = kspace.contiguous();
-  const auto* in = dense.data<Sample>();
-  const index_t frames = is_series ? kspace.shape(0) : 1;
-  const index_t coils = kspace.shape(static_cast<index_t>(coil_axis));
-  Extents shape = kspace.shape();
-  shape.erase(coil_axis);
-  Tensor mask = Tensor::zeros(shape, DType::bool_);
-  bool* out = mask.mutable_data<bool>();
-  const index_t points = frames > 0 ? mask.numel() / frames : 0;
-  for (index_t t = 0; t < frames; ++t) {
-    for (index_t c = 0; c < coils; ++c) {
-      for (index_t p = 0; p < points; ++p) {
-        out[t * points + p] |= in[(t * coils + c) * points + p] != Sample(0);
-      }
-    }
-  }
-  return mask;
+  return tensor_detail::computed("measured_points", {&kspace, 1}, [&](auto x) {
+    return ops::any(ops::ne(x[0], 0), {Axes{static_cast<index_t>(coil_axis)}});
+  });
 }
 
 Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const KspaceSampling& sampling,
@@ -363,7 +345,7 @@ Reconstruction reconstruct(const Tensor& kspace, const Tensor& maps, const Kspac
     // A ball is one of A x - y itself. Squares of 0 and 1 are the same.
     const bool is_squared =
         ball_of(options.regularizers) == nullptr && data.sampling.mask->dtype() != DType::bool_;
-    const Tensor squares = is_squared ? squares_of(weights) : weights;
+    const Tensor squares = is_squared ? square(weights) : weights;
     solver.set_weights(
         item.basis ? subspace_weights(*item.basis, item.shape,
                                       [&](index_t t) { return squares.select(0, t); })

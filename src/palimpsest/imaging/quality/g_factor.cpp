@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/quality/g_factor.hpp"
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 
@@ -68,10 +69,7 @@ GFactor g_factor(const Tensor& maps, const Tensor& mask, const GFactorOptions& o
     Tensor noise = Tensor::random_normal(grid, DType::complex64,
                                          {options.seed, static_cast<std::uint64_t>(100 + k)});
     full.add(reconstruct(noise, maps, {.mask = everywhere}, how).image);
-    auto* values = noise.mutable_data<Sample>();
-    for (index_t i = 0, end = noise.numel(); i < end; ++i) {
-      if (!dense.data<bool>()[i % points]) values[i] = Sample(0);
-    }
+    noise = where(dense, noise, 0);
     accelerated.add(reconstruct(noise, maps, {.mask = dense}, how).image);
   }
   GFactor result;
@@ -81,11 +79,9 @@ GFactor g_factor(const Tensor& maps, const Tensor& mask, const GFactorOptions& o
   if (!are_quadratic(how.regularizers)) {
     result.warning = "nonlinear: noise passes otherwise beside an image than alone";
   }
-  result.g = Tensor::zeros(result.deviation.shape(), DType::float32);
-  float* g = result.g.mutable_data<float>();
-  const float *a = result.deviation.data<float>(), *f = result.full_deviation.data<float>();
   const auto root = static_cast<float>(std::sqrt(result.acceleration));
-  for (index_t i = 0; i < result.g.numel(); ++i) g[i] = f[i] > 0 ? a[i] / (f[i] * root) : 0.0F;
+  const Tensor& full_deviation = result.full_deviation;
+  result.g = where(full_deviation > 0, result.deviation / (full_deviation * root), 0);
   return result;
 }
 

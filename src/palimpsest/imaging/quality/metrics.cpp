@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/results/image.hpp"
 
@@ -110,11 +111,7 @@ Tensor quality_mask(const Tensor& reference) {
   const Tensor m = magnitude(reference);
   const auto bound = static_cast<float>(kOfPercentile * quantile(m, kPercentile));
   if (!(largest_of(m) > 0)) fail_zero();
-  Tensor mask = Tensor::empty(m.shape(), DType::bool_);
-  const float* values = m.data<float>();
-  std::transform(values, values + m.numel(), mask.mutable_data<bool>(),
-                 [bound](float v) { return v > bound; });
-  return mask;
+  return m > bound;
 }
 
 Tensor ssim_map(const Tensor& reference, const Tensor& image) {
@@ -164,10 +161,7 @@ Quality image_quality(const Tensor& reference, const Tensor& image, const Qualit
   result.nrmse = std::sqrt(error / rr);
   result.psnr_db = error > 0 ? 20 * std::log10(largest / std::sqrt(error / double(result.points)))
                              : std::numeric_limits<double>::infinity();
-  Tensor scaled = magnitude(found);
-  float* values = scaled.mutable_data<float>();
-  const auto factor = static_cast<float>(std::abs(result.factor));
-  std::for_each(values, values + scaled.numel(), [factor](float& v) { v *= factor; });
+  const Tensor scaled = magnitude(found) * static_cast<float>(std::abs(result.factor));
   const Tensor similar = ssim_map(magnitude(known), scaled);
   const float* s = similar.data<float>();
   double sum = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/image.hpp"
 
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 
 namespace palimpsest {
@@ -37,12 +38,7 @@ ImagePart parse_image_part(const std::string& name) {
 }
 
 Tensor part_of(const Tensor& x, ImagePart part) {
-  if (!is_complex(x.dtype()) && part == ImagePart::magnitude) {
-    Tensor result = x.to(DType::float32).clone();
-    float* values = result.mutable_data<float>();
-    std::transform(values, values + result.numel(), values, [](float v) { return std::abs(v); });
-    return result;
-  }
+  if (!is_complex(x.dtype()) && part == ImagePart::magnitude) return abs(x.to(DType::float32));
   if (!is_complex(x.dtype()) && part == ImagePart::real) return x.to(DType::float32).clone();
   switch (part) {
     case ImagePart::magnitude:
