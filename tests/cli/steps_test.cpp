@@ -404,8 +404,10 @@ TEST_F(Steps, NumbersBeyondTheDataAreRefusedByName) {
   make_kspace();
   refuse({"maps", dir / "k.npy", dir / "x.npy", "--kernel", "9223372036854775807"}, "too small");
   run({"phantom", dir / "p.npy", "--size", "16,16"});
-  run({"radon", dir / "p.npy", dir / "s.npy", "--views", "9"});
-  refuse({"radon", dir / "s.npy", dir / "x.npy", "--views", "9", "--inverse", "--lambda", "-1"},
+  run({"traj", dir / "t.npy", "--spokes", "9", "--samples", "16"});
+  run({"nufft", dir / "p.npy", dir / "s.npy", "--trajectory", dir / "t.npy"});
+  refuse({"nufft", dir / "s.npy", dir / "x.npy", "--trajectory", dir / "t.npy", "--inverse",
+          "--size", "16,16", "--lambda", "-1"},
          "[--lambda] got -1");
   refuse({"compare", dir / "p.npy", dir / "p.npy", "--report", dir.path()}, "cannot be opened");
   refuse({"recon", dir / "k.npy", "-o", dir / "x.png", "--tolerance", "2"}, "[--tolerance] got 2");

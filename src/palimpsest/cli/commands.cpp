@@ -14,7 +14,6 @@ void add_commands(CommandLine& line) {
   add_traj(line);
   add_fft(line);
   add_nufft(line);
-  add_radon(line);
   add_phantom(line);
   add_convert(line);
   add_compare(line);

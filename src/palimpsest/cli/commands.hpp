@@ -23,7 +23,6 @@ void add_nufft(CommandLine& line);
 void add_pattern(CommandLine& line);
 void add_phantom(CommandLine& line);
 void add_plan(CommandLine& line);
-void add_radon(CommandLine& line);
 void add_recon(CommandLine& line);
 void add_show(CommandLine& line);
 void add_simulate(CommandLine& line);
