@@ -15,7 +15,6 @@
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/position.hpp"
-#include "palimpsest/plan/step_blocks.hpp"
 
 namespace palimpsest {
 namespace {
@@ -68,11 +67,6 @@ std::vector<Plan> plans() {
     add({ops::cumsum(step(there, 2), 0) +
          step(ops::to_device(step(x, 3), Device::parse("cpu:1")))});
     EXPECT_EQ(list.back().arenas.size(), 2u);
-    set_cache_of_blocks(3000);
-    list.push_back(function({x}, ops::softmax(x, 1))
-                       .plan(std::vector<TensorType>{{DType::float64, {40, 6}, {}}}));
-    EXPECT_EQ(list.back().blocks.size(), 1u);
-    set_cache_of_blocks(0);
   }
   const ConfigScope wide({.threads = 4, .parallel_grain = 1});
   const auto chain = [&](index_t k) { return ops::cumsum(ops::cumsum(step(x, k), 0), 1); };
@@ -226,10 +220,6 @@ TEST(PlanReport, TextSaysWhatFollowsFromStepsAndBuffers) {
     };
     line(plan.lanes > 1, fmt::format("{} lanes; one lane would peak at {} bytes", plan.lanes,
                                      plan.serial_peak_bytes));
-    for (const StepBlocks& group : plan.blocks) {
-      line(true, fmt::format("steps {} to {} run together, for {} blocks of rows one by one",
-                             group.first, group.last, group.blocks));
-    }
     line(plan.entry_copy_bytes > 0,
          fmt::format("copies that the state of a call can force: {} bytes", plan.entry_copy_bytes));
     line(plan.repeated_bytes > 0,
@@ -297,12 +287,6 @@ TEST(PlanReport, JsonSaysTheSame) {
       if (step.loop) each["body"] = Json::parse(step.loop->body.to_json());
       for (const auto& [key, value] : each.items()) seen.insert(key);
       expected["steps"].push_back(each);
-    }
-    for (const StepBlocks& group : plan.blocks) {
-      expected["blocks"].push_back({{"first_step", group.first},
-                                    {"last_step", group.last},
-                                    {"rows", group.rows},
-                                    {"blocks", group.blocks}});
     }
     const std::vector<std::vector<int>> taken_over = takeovers(plan);
     for (int b = 0; b < static_cast<int>(plan.buffers.size()); ++b) {

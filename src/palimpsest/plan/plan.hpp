@@ -70,13 +70,6 @@ struct PlannedStep {
   std::vector<int> waits_for = {};
 };
 
-/// Neighbouring steps that run block by block: all of them for the first block of rows, then all of
-/// them for the next. The first axis has `rows` rows, cut evenly. Results are equal bit for bit.
-struct StepBlocks {
-  int first = 0, last = 0;  // steps
-  index_t rows = 0, blocks = 1;
-};
-
 /// Position of one variable in a buffer.
 struct Slot {
   int buffer = 0;
@@ -113,7 +106,6 @@ struct Delivery {
 /// which is 0 when all outputs are borrowed.
 struct Plan {
   std::vector<PlannedStep> steps;
-  std::vector<StepBlocks> blocks;  // in the order of their steps
   std::vector<PlannedGuard> guards;
   std::vector<PlannedBuffer> buffers;
   std::vector<Slot> slots;

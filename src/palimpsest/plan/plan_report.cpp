@@ -89,10 +89,6 @@ class Report {
                  {"peak_buffers", live_at(plan_.peak_step())}};
     json["steps"] = Json::array();
     for (const PlannedStep& step : plan_.steps) json["steps"].push_back(json_of(step));
-    for (const StepBlocks& b : plan_.blocks) {
-      json["blocks"].push_back(
-          {{"first_step", b.first}, {"last_step", b.last}, {"rows", b.rows}, {"blocks", b.blocks}});
-    }
     json["buffers"] = Json::array();
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) json["buffers"].push_back(json_of(b));
     json["refused_in_place"] = plan_.refused_in_place;
@@ -181,10 +177,6 @@ class Report {
     if (plan_.lanes > 1) {
       text_ += fmt::format("{} lanes; one lane would peak at {} bytes\n", plan_.lanes,
                            plan_.serial_peak_bytes);
-    }
-    for (const StepBlocks& b : plan_.blocks) {
-      text_ += fmt::format("steps {} to {} run together, for {} blocks of rows one by one\n",
-                           b.first, b.last, b.blocks);
     }
     if (plan_.entry_copy_bytes > 0) {
       text_ += fmt::format("copies that the state of a call can force: {} bytes\n",

@@ -27,7 +27,6 @@
 #include "palimpsest/plan/notes.hpp"
 #include "palimpsest/plan/part_places.hpp"
 #include "palimpsest/plan/plan_devices.hpp"
-#include "palimpsest/plan/step_blocks.hpp"
 
 namespace palimpsest {
 namespace {
@@ -567,7 +566,6 @@ Plan make_plan(const PlanRequest& request) {
   try {
     Plan plan = best_plan(request);
     separate_devices(plan, request);
-    plan.blocks = find_step_blocks(plan);
     return plan;
   } catch (const RunTimeExtents& found) {
     Plan plan;

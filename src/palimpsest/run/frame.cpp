@@ -17,7 +17,6 @@
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/graph/collective.hpp"
-#include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/kernels/pool/task_graph.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
@@ -37,11 +36,6 @@ std::pair<const std::byte*, std::size_t> bytes_read(const ConstView& view) {
   return {static_cast<const std::byte*>(view.data) + range.low * item,
           static_cast<std::size_t>((range.high - range.low) * item)};
 }
-
-const void* address_behind(const void* data, index_t bytes) {
-  return static_cast<const std::byte*>(data) + bytes;
-}
-void* address_behind(void* data, index_t bytes) { return static_cast<std::byte*>(data) + bytes; }
 
 // Adds the seconds that a step takes to those of the step; those of the body of a loop are added to
 // the body's steps, which come after the plan's.
@@ -310,36 +304,6 @@ void Frame::Step::run() const {
   for (const auto& [first, bytes] : file_bytes) release_file_pages(first, bytes);
 }
 
-void Frame::Step::run_rows(index_t begin, index_t n, index_t rows) const {
-  constexpr std::size_t kUsualViews = 8, kUsualAxes = 32;
-  std::size_t axes = 0;
-  const auto count = [&](const auto& views) {
-    for (const auto& view : views) axes += view.rank();
-  };
-  count(inputs);
-  count(outputs);
-  SmallVector<index_t, kUsualAxes> extents(axes);
-  index_t* next = extents.data();
-  const auto cut = [&](auto view) {
-    if (view.extents[0] == rows) {
-      const index_t bytes = begin * view.strides[0] * static_cast<index_t>(item_size(view.dtype));
-      view.data = address_behind(view.data, bytes);
-      std::copy(view.extents.begin(), view.extents.end(), next);
-      *next = n;
-      view.extents = {next, view.rank()};
-      next += view.rank();
-    }
-    return view;
-  };
-  SmallVector<ConstView, kUsualViews> from(inputs.size());
-  SmallVector<MutableView, kUsualViews> to(outputs.size());
-  std::transform(inputs.begin(), inputs.end(), from.begin(), cut);
-  std::transform(outputs.begin(), outputs.end(), to.begin(), cut);
-  RunContext context({from.data(), from.size()}, {to.data(), to.size()}, {});
-  op->run(context);
-  if (!context.set_outputs().empty()) context.take_set_outputs();
-}
-
 void Frame::run_step(std::size_t i, double* seconds) const {
   const Step& step = steps_[i];
   if (step.guard >= 0 && !holds(step.guard)) return;
@@ -372,56 +336,15 @@ void Frame::tell_other_processes() const noexcept {
 void Frame::run_steps(std::span<double> seconds) const {
   if (tasks_) return run_lanes(seconds.data());
   std::optional<UninterruptedScope> last_part;
-  auto group = plan_.blocks.begin();
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (!last_part && steps_[i].writes_user_memory) last_part.emplace();
     check_interrupt();
     try {
-      if (group != plan_.blocks.end() && i == at(group->first) && !streams_files_) {
-        run_blocks(*group, seconds);
-        i = at(group++->last);
-      } else {
-        run_step(i, seconds.data());
-      }
+      run_step(i, seconds.data());
     } catch (...) {
       finish_after(Failure{std::current_exception(), i}, seconds);
     }
   }
-}
-
-// Blocks run side by side, each on one thread. The time of all is shared out by the times of the
-// steps on their threads.
-void Frame::run_blocks(const StepBlocks& group, std::span<double> seconds) const {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
-  const std::shared_ptr<const Config> config = shared_config();
-  std::vector<double> spent(seconds.empty() ? 0 : at(group.last - group.first) + 1);
-  Mutex mutex;
-  const auto run_step_of = [&](index_t block, int step) {
-    const index_t first = block * group.rows / group.blocks;
-    const index_t next = (block + 1) * group.rows / group.blocks;
-    const Clock::time_point start = spent.empty() ? Clock::time_point() : Clock::now();
-    steps_[at(step)].run_rows(first, next - first, group.rows);
-    if (spent.empty()) return;
-    const double time = since(start);
-    const std::lock_guard guard(mutex);
-    spent[at(step - group.first)] += time;
-  };
-  const Clock::time_point start = Clock::now();
-  parallel_ranges(group.blocks, 1, [&](index_t begin, index_t end) {
-    const ConfigScope scope(config);
-    run_with_threads(1, [&] {
-      for (index_t block = begin; block < end; ++block) {
-        for (int i = group.first; i <= group.last; ++i) run_step_of(block, i);
-      }
-    });
-  });
-  const double sum = std::accumulate(spent.begin(), spent.end(), 0.0);
-  if (!(sum > 0)) return;
-  const double share = since(start) / sum;
-  for (std::size_t i = 0; i < spent.size(); ++i) seconds[at(group.first) + i] += spent[i] * share;
 }
 
 void Frame::finish_after(Failure failure, std::span<double> seconds) const {

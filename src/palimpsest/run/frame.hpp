@@ -111,8 +111,6 @@ class Frame {
     std::vector<std::pair<const void*, std::size_t>> file_bytes = {};  // that it reads
 
     void run() const;
-    /// Runs it for n rows from row `begin` on; arrays with `rows` rows are cut.
-    void run_rows(index_t begin, index_t n, index_t rows) const;
   };
   struct Guard {
     const bool* condition = nullptr;
@@ -138,7 +136,6 @@ class Frame {
   bool holds(int guard) const;
   void run_step(std::size_t step, double* seconds) const;
   void run_steps(std::span<double> seconds) const;
-  void run_blocks(const StepBlocks& blocks, std::span<double> seconds) const;
   void run_lanes(double* seconds) const;
   /// While an exception is handled: processes that wait for steps of this one end their calls too.
   void tell_other_processes() const noexcept;

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "palimpsest/graph/by_rows.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/ops/parameters.hpp"
 #include "palimpsest/ops/shape/view_op.hpp"
@@ -28,7 +27,7 @@ ElementwiseProgram read_value<ElementwiseProgram>(ParameterText& text);
 ///
 /// Aliases  overwrites()[k] = i: output k lies in the memory of input i. Each output may have an
 ///          input of its own
-class Elementwise final : public Op, public WorksByRows {
+class Elementwise final : public Op {
  public:
   static constexpr int kNone = -1;
   /// Per output the input that it overwrites, or kNone; no entries: none does.
@@ -71,7 +70,6 @@ class Elementwise final : public Op, public WorksByRows {
   bool is_linear_sum(const Apply& apply) const override;
   std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
-  bool works_by_rows(const Apply&) const override { return true; }
   void run(RunContext& context) const override;
 
  private:

@@ -99,11 +99,6 @@ bool Reduce::runs_on_none(std::span<const index_t> extents, const MutableView& o
   return true;
 }
 
-bool Reduce::works_by_rows(const Apply& apply) const {
-  const std::size_t n = axes_.size(), rank = apply.input(0).type().rank();
-  return n > 0 && n < rank && axes_[0] == static_cast<index_t>(rank - n);
-}
-
 void Reduce::run(RunContext& context) const {
   if (runs_on_none(context.input(0).extents, context.output(0))) return;
   run_reduce(op_, context.input(0), axes_, context.output(0));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "palimpsest/graph/by_rows.hpp"
+#include "palimpsest/graph/op.hpp"
 #include "palimpsest/kernels/reduce/reduce.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/in_place_twin.hpp"
@@ -14,7 +14,7 @@
 namespace palimpsest::ops {
 
 /// A reduction over axes, which the result lacks. `Sum`, `Prod`, `Max`, `Min`, `Any`, `All`.
-class Reduce final : public Declared<Reduce>, public RoundsByLayout, public WorksByRows {
+class Reduce final : public Declared<Reduce>, public RoundsByLayout {
  public:
   /// Axes sorted, counted from the front. The largest or smallest of no elements is an error, or
   /// with `allows_none`, for floating numbers only, -infinity or infinity.
@@ -31,8 +31,6 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout, public Work
   Linearity linear_in(const Apply& apply, int in) const override;
   std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
-  /// If the axes are the last ones.
-  bool works_by_rows(const Apply& apply) const override;
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare("",
@@ -55,7 +53,7 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout, public Work
 
 /// A reduction of the result of an elementwise step, which is never in memory. `FusedSum`,
 /// `FusedProd` and so on. Rewrites make it.
-class FusedReduce final : public Op, public WorksByRows {
+class FusedReduce final : public Op {
  public:
   /// As for Reduce.
   FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
@@ -67,7 +65,6 @@ class FusedReduce final : public Op, public WorksByRows {
   std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
-  bool works_by_rows(const Apply& apply) const override { return reduce_->works_by_rows(apply); }
   void run(RunContext& context) const override;
 
  private:

@@ -526,7 +526,6 @@ std::shared_ptr<const SolvePlan> without_steps(const SolvePlan& plan) {
   Plan& step = sizes->step;
   step.steps.clear();
   step.constants.clear();
-  step.blocks.clear();
   step.guards.clear();
   step.buffers.clear();
   step.slots.clear();
