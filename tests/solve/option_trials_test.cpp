@@ -36,7 +36,7 @@ using testing::difference;
 #define PALIMPSEST_FIELD_NAMES(Name)      \
   template <class V>                      \
   void visit_fields(V v, const Name& o) { \
-    PALIMPSEST_FIELDS_##Name(v, o)        \
+    PALIMPSEST_FIELDS_##Name(v, o);       \
   }
 PALIMPSEST_FIELD_NAMES(CgOptions)
 PALIMPSEST_FIELD_NAMES(CglsOptions)

@@ -18,20 +18,42 @@
 #include "palimpsest/linop/operators/sum_reduce.hpp"
 #include "palimpsest/linop/operators/to_device.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
 
+namespace palimpsest {
+using Cuts = std::vector<std::pair<ND, Slice>>;
+}
 namespace palimpsest::python {
-namespace {
+
+PALIMPSEST_OPTIONS(DiagonalOptions)
+PALIMPSEST_OPTIONS(SumReduceOptions)
+PALIMPSEST_OPTIONS(PadOptions)
+PALIMPSEST_OPTIONS(PadDimOptions)
+PALIMPSEST_OPTIONS(RestrictOptions)
 
 // A dict or pairs of dimensions and slices, in their order.
-std::vector<std::pair<ND, Slice>> cuts_of(nb::handle object) {
-  std::vector<std::pair<ND, Slice>> cuts;
-  for (const auto& [dim, range] : pairs_in(object, "a dict such as {'N': slice(0, 2)}")) {
-    cuts.emplace_back(from_python<ND>(dim), from_python<Slice>(range));
+template <>
+struct From<Cuts> {
+  static constexpr auto name = nb::detail::const_name("object");
+  static Cuts from(nb::handle object) {
+    Cuts cuts;
+    for (const auto& [dim, range] : pairs_in(object, "a dict such as {'N': slice(0, 2)}")) {
+      cuts.emplace_back(from_python<ND>(dim), from_python<Slice>(range));
+    }
+    return cuts;
   }
-  return cuts;
-}
+};
+template <>
+inline constexpr auto kResultName<Cuts> = From<Cuts>::name;
+
+}  // namespace palimpsest::python
+
+PALIMPSEST_ARGUMENT(Cuts)
+
+namespace palimpsest::python {
+namespace {
 
 Shown<"NamedLinop"> dense(Parameter weight, nb::handle einsum, std::optional<Dims> ishape,
                           std::optional<Dims> oshape, Dims broadcast, std::optional<Dims> output) {
@@ -84,14 +106,7 @@ void bind_weights(nb::module_& m) {
         "ishape"_a.none() = nb::none(), "oshape"_a.none() = nb::none(), nb::kw_only(),
         "broadcast"_a = nb::make_tuple(), "output"_a.none() = nb::none(),
         "A contraction with a weight: Dense(W, 'MN,N->M').");
-  m.def(
-      "Diagonal",
-      [](Parameter w, Dims dims, std::optional<Dims> weight_shape, Dims broadcast, DimMap sizes) {
-        return Diagonal(w, dims,
-                        {.weight_shape = weight_shape, .broadcast = broadcast, .sizes = sizes});
-      },
-      "w"_a, "dims"_a = "...", nb::kw_only(), "weight_shape"_a.none() = nb::none(),
-      "broadcast"_a = nb::make_tuple(), "sizes"_a.none() = nb::none(), "Multiplies elementwise.");
+  def_factory(m, "Diagonal", &Diagonal, {"w", {"dims", "..."}}, "Multiplies elementwise.");
   m.def("Scalar", scalar, "alpha"_a, "dims"_a = "...", "Multiplies by one number.");
   m.def("Sparse", sparse, "values"_a, "column_index"_a.none() = nb::none(),
         "row_start"_a.none() = nb::none(), "columns"_a.none() = nb::none(), nb::kw_only(),
@@ -109,13 +124,8 @@ void bind_weights(nb::module_& m) {
       },
       "ishape"_a = "...", "oshape"_a.none() = nb::none(), nb::kw_only(),
       "sizes"_a.none() = nb::none(), "Zeros.");
-  m.def(
-      "SumReduce",
-      [](Dims ishape, Dims oshape, DimMap sizes) {
-        return SumReduce(ishape, oshape, {.sizes = sizes});
-      },
-      "ishape"_a, "oshape"_a, nb::kw_only(), "sizes"_a.none() = nb::none(),
-      "Sums over the dimensions that oshape lacks.");
+  def_factory(m, "SumReduce", &SumReduce, {"ishape", "oshape"},
+              "Sums over the dimensions that oshape lacks.");
   m.def(
       "Repeat",
       [](nb::handle repeats, Dims ishape, Dims oshape) {
@@ -139,46 +149,14 @@ void bind_rearrangements(nb::module_& m) {
   m.def(
       "ShapeSpec", [](Dims i, Dims o) { return ShapeSpec(i, o); }, "ishape"_a, "oshape"_a,
       "Renames dimensions.");
-  const auto def_pad = [&](const char* name, NamedLinop (*f)(Extents, Extents, PadOptions),
-                           const char* doc) {
-    m.def(
-        name,
-        [f](Extents im_size, Extents size, Dims batch, std::optional<Dims> in,
-            std::optional<Dims> out) {
-          return f(im_size, size, {.batch = batch, .in = in, .out = out});
-        },
-        "im_size"_a, "size"_a, nb::kw_only(), "batch"_a = "...", "in_"_a.none() = nb::none(),
-        "out"_a.none() = nb::none(), doc);
-  };
-  def_pad("Pad", &Pad, "Zeros around the last axes, centre on centre.");
-  def_pad("Crop", &Crop, "The centre of the last axes.");
-  const auto def_length = [&](const char* name,
-                              NamedLinop (*f)(ND, index_t, index_t, Dims, PadDimOptions),
-                              const char* doc) {
-    m.def(
-        name,
-        [f](ND dim, index_t from, index_t to, Dims dims, std::optional<ND> out) {
-          return f(dim, from, to, dims, {.out = out});
-        },
-        "dim"_a, "from_length"_a, "to_length"_a, "dims"_a, nb::kw_only(),
-        "out"_a.none() = nb::none(), doc);
-  };
-  def_length("PadDim", &PadDim, "Zeros after the end of one dimension.");
-  def_length("Truncate", &Truncate, "The first entries of one dimension.");
-  const auto def_cut =
-      [&](const char* name,
-          NamedLinop (*f)(Dims, std::vector<std::pair<ND, Slice>>, RestrictOptions),
-          const char* doc) {
-        m.def(
-            name,
-            [f](Dims dims, nb::handle cuts, DimMap sizes, std::optional<Dims> out) {
-              return f(dims, cuts_of(cuts), {.sizes = sizes, .out = out});
-            },
-            "dims"_a, "cuts"_a, nb::kw_only(), "sizes"_a.none() = nb::none(),
-            "out"_a.none() = nb::none(), doc);
-      };
-  def_cut("Restrict", &Restrict, "Parts of dimensions.");
-  def_cut("Embed", &Embed, "Zeros around: the adjoint of Restrict.");
+  def_factory(m, "Pad", &Pad, {"im_size", "size"}, "Zeros around the last axes, centre on centre.");
+  def_factory(m, "Crop", &Crop, {"im_size", "size"}, "The centre of the last axes.");
+  def_factory(m, "PadDim", &PadDim, {"dim", "from_length", "to_length", "dims"},
+              "Zeros after the end of one dimension.");
+  def_factory(m, "Truncate", &Truncate, {"dim", "from_length", "to_length", "dims"},
+              "The first entries of one dimension.");
+  def_factory(m, "Restrict", &Restrict, {"dims", "cuts"}, "Parts of dimensions.");
+  def_factory(m, "Embed", &Embed, {"dims", "cuts"}, "Zeros around: the adjoint of Restrict.");
   m.def(
       "Roll", [](Dims d, Dims over, Extents shifts) { return Roll(d, over, shifts); }, "dims"_a,
       "over"_a, "shifts"_a, "A periodic shift along some dimensions.");

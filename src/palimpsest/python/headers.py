@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the public headers for the Python module: fields of option aggregates, and doc comments.
 
-It writes two files into a folder. options.inc: for each aggregate of options a macro that calls a
-function for each of its fields, in order. documentation.inc: pairs of a name and its docstring in the
+It writes two files into a folder. options.inc: for each aggregate of options a macro that lists calls
+of a function for each of its fields, in order. documentation.inc: pairs of a name and its docstring in the
 form of numpydoc, for functions, classes and fields. A file that would not change is left alone.
 """
 
@@ -242,7 +242,7 @@ def options_file(headers):
     lines = ["// Fields of the option aggregates, made by headers.py.", "#pragma once"]
     for name, fields in sorted(headers.aggregates.items()):
         if re.fullmatch(r"\w+(Options|Sampling)", name):
-            visits = " ".join(f'v("{field}", o.{field});' for field, _ in fields if field not in CPP_ONLY)
+            visits = ", ".join(f'v("{field}", o.{field})' for field, _ in fields if field not in CPP_ONLY)
             lines.append(f"#define PALIMPSEST_FIELDS_{name}(v, o) {visits}")
     return "\n".join(lines) + "\n"
 

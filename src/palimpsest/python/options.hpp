@@ -18,18 +18,23 @@
 
 namespace palimpsest::python {
 
-/// `visit(v, options)` calls `v(name, field)` for each field, in order.
+/// `visit(v, options)` calls `v(name, field)` for each field, in order; `tuple(v, options)` returns
+/// the results.
 template <class Options>
 struct Fields;
 
 /// At namespace scope, for an aggregate that a binding takes.
-#define PALIMPSEST_OPTIONS(Name)     \
-  template <>                        \
-  struct Fields<Name> {              \
-    template <class V, class O>      \
-    static void visit(V& v, O& o) {  \
-      PALIMPSEST_FIELDS_##Name(v, o) \
-    }                                \
+#define PALIMPSEST_OPTIONS(Name)                         \
+  template <>                                            \
+  struct Fields<Name> {                                  \
+    template <class V, class O>                          \
+    static void visit(V& v, O& o) {                      \
+      PALIMPSEST_FIELDS_##Name(v, o);                    \
+    }                                                    \
+    template <class V, class O>                          \
+    static auto tuple(V v, O& o) {                       \
+      return std::tuple{PALIMPSEST_FIELDS_##Name(v, o)}; \
+    }                                                    \
   };
 
 /// Two aggregates with fields that are keywords of one function.

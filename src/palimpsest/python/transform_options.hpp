@@ -2,12 +2,15 @@
 // Internal: the options of transforms, by their names in Python.
 #pragma once
 
+#include "palimpsest/linop/transforms/finite_difference.hpp"
 #include "palimpsest/ops/transforms/fft.hpp"
 #include "palimpsest/ops/transforms/nufft.hpp"
 #include "palimpsest/python/convert.hpp"
 
 namespace palimpsest::python {
 
+PALIMPSEST_NAMES(DifferenceBoundary, "boundary", "periodic", "neumann", "zero")
+PALIMPSEST_NAMES(DifferenceDirection, "direction", "forward", "backward")
 PALIMPSEST_NAMES(FftNorm, "norm", "backward", "ortho", "forward")
 PALIMPSEST_NAMES(LocsUnit, "units", "cycles", "normalized", "radians")
 PALIMPSEST_NAMES(NufftScale, "scale", "ortho", "none")
@@ -30,3 +33,4 @@ struct From<PerAxis> {
 }  // namespace palimpsest::python
 
 PALIMPSEST_ARGUMENT(FftNorm)
+PALIMPSEST_ARGUMENT(PerAxis)

@@ -15,6 +15,7 @@
 #include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/transform_options.hpp"
 
@@ -23,84 +24,55 @@ namespace palimpsest::python {
 PALIMPSEST_NAMES(Boundary, "boundary", "zeros", "circular")
 PALIMPSEST_NAMES(ConvolutionMethod, "method", "automatic", "direct", "fft")
 PALIMPSEST_NAMES(ConvolutionNormal, "normal", "automatic", "fft", "kernel", "composed")
-PALIMPSEST_NAMES(DifferenceBoundary, "boundary", "periodic", "neumann", "zero")
-PALIMPSEST_NAMES(DifferenceDirection, "direction", "forward", "backward")
 PALIMPSEST_NAMES(NufftMode, "mode", "interpolate", "sampling")
 
+template <>
+struct From<Toeplitz> {
+  static constexpr auto name = nb::detail::const_name("bool | str");
+  static Toeplitz from(nb::handle object) {
+    if (object.ptr() == Py_True) return Toeplitz::yes;
+    if (object.ptr() == Py_False) return Toeplitz::no;
+    if (text_of(object, "True, False or 'automatic' for toeplitz") == "automatic") {
+      return Toeplitz::automatic;
+    }
+    throw ValueError("[toeplitz] got '" + str_of(object) +
+                     "', expected True, False or 'automatic'.");
+  }
+  static nb::object shown(Toeplitz value) { return nb::cast(value == Toeplitz::yes); }
+};
+template <>
+struct From<Grid> {
+  static constexpr auto name = nb::detail::const_name("tuple[DimsLike, DimsLike]");
+  static Grid from(nb::handle grid) {
+    return {from_python<Dims>(nb::object(grid[0])), from_python<Dims>(nb::object(grid[1]))};
+  }
+};
+
+PALIMPSEST_OPTIONS(FftLinopOptions)
+PALIMPSEST_OPTIONS(NufftLinopOptions)
+PALIMPSEST_OPTIONS(RadonLinopOptions)
+PALIMPSEST_OPTIONS(ConvolutionOptions)
+PALIMPSEST_OPTIONS(FftConvolutionOptions)
+PALIMPSEST_OPTIONS(FiniteDifferenceOptions)
+PALIMPSEST_OPTIONS(GradientOptions)
+PALIMPSEST_OPTIONS(SamplingOptions)
+PALIMPSEST_OPTIONS(BlocksOptions)
+
+}  // namespace palimpsest::python
+
+PALIMPSEST_ARGUMENT(Grid)
+PALIMPSEST_ARGUMENT(Toeplitz)
+
+namespace palimpsest::python {
 namespace {
 
-template <class E>
-E named(const std::string& text) {
-  return from_python<E>(nb::cast(text));
-}
-
-std::optional<PerAxis> maybe_per_axis(nb::handle object) {
-  if (object.is_none()) return std::nullopt;
-  return from_python<PerAxis>(object);
-}
-
-NamedLinop fourier(int ndim, Dims batch, nb::handle grid, const std::string& norm, bool centered) {
-  FftLinopOptions options{.batch = batch, .norm = named<FftNorm>(norm), .centered = centered};
-  if (!grid.is_none()) {
-    options.grid =
-        Grid{from_python<Dims>(nb::object(grid[0])), from_python<Dims>(nb::object(grid[1]))};
-  }
-  return Fft(ndim, options);
-}
-
-Toeplitz toeplitz_of(nb::handle object) {
-  if (object.ptr() == Py_True) return Toeplitz::yes;
-  if (object.ptr() == Py_False) return Toeplitz::no;
-  if (text_of(object, "True, False or 'automatic' for toeplitz") == "automatic") {
-    return Toeplitz::automatic;
-  }
-  throw ValueError("[toeplitz] got '" + str_of(object) + "', expected True, False or 'automatic'.");
-}
-
-template <auto make>
-NamedLinop nufft_operator(Parameter locs, Extents grid_size, Dims output, std::optional<Dims> input,
-                          std::optional<Dims> kspace, Dims batch, const std::string& units,
-                          int sign, const std::string& scale, std::optional<double> eps,
-                          std::optional<double> oversamp, nb::handle width, nb::handle beta,
-                          bool fast_size, const std::string& mode, bool prepared,
-                          Parameter apodization, nb::handle toeplitz,
-                          std::optional<double> toeplitz_eps) {
-  return make(locs, grid_size, output,
-              {.input = input,
-               .kspace = kspace,
-               .batch = batch,
-               .units = named<LocsUnit>(units),
-               .sign = sign,
-               .scale = named<NufftScale>(scale),
-               .eps = eps,
-               .oversamp = oversamp,
-               .width = maybe_per_axis(width),
-               .beta = maybe_per_axis(beta),
-               .fast_size = fast_size,
-               .mode = named<NufftMode>(mode),
-               .prepared = prepared,
-               .apodization = apodization,
-               .toeplitz = toeplitz_of(toeplitz),
-               .toeplitz_eps = toeplitz_eps});
-}
-
 void bind_fourier(nb::module_& m) {
-  m.def("Fft", fourier, "ndim"_a, nb::kw_only(), "batch"_a = "...", "grid"_a.none() = nb::none(),
-        "norm"_a = "ortho", "centered"_a = false, "Fourier transform over the last ndim axes.");
+  def_factory(m, "Fft", &Fft, {"ndim"}, "Fourier transform over the last ndim axes.");
   m.attr("FFT") = m.attr("Fft");
-#define PALIMPSEST_NUFFT_ARGUMENTS                                                           \
-  "locs"_a, "grid_size"_a, "output"_a, nb::kw_only(),                                        \
-      "input"_a.none() = nb::none(), "kspace"_a.none() = nb::none(), "batch"_a = "...",      \
-      "units"_a = "cycles", "sign"_a = -1, "scale"_a = "ortho", "eps"_a.none() = nb::none(), \
-      "oversamp"_a.none() = nb::none(), "width"_a.none() = nb::none(),                       \
-      "beta"_a.none() = nb::none(), "fast_size"_a = true, "mode"_a = "interpolate",          \
-      "prepared"_a = false, "apodization"_a.none() = nb::none(), "toeplitz"_a = false,       \
-      "toeplitz_eps"_a.none() = nb::none()
-  m.def("Nufft", nufft_operator<&Nufft>, PALIMPSEST_NUFFT_ARGUMENTS,
-        "Image to samples at any frequencies.");
-  m.def("SamplingNufft", nufft_operator<&SamplingNufft>, PALIMPSEST_NUFFT_ARGUMENTS,
-        "Image to the elements of the padded spectrum next to the points.");
-#undef PALIMPSEST_NUFFT_ARGUMENTS
+  def_factory(m, "Nufft", &Nufft, {"locs", "grid_size", "output"},
+              "Image to samples at any frequencies.");
+  def_factory(m, "SamplingNufft", &SamplingNufft, {"locs", "grid_size", "output"},
+              "Image to the elements of the padded spectrum next to the points.");
   m.def(
       "toeplitz_kernel",
       [](NamedLinop A, std::optional<NamedLinop> inner) {
@@ -112,14 +84,14 @@ void bind_fourier(nb::module_& m) {
   m.attr("NUFFT") = m.attr("Nufft");
   m.def(
       "Interpolate",
-      [](Parameter locs, Extents grid_size, nb::handle width, nb::handle beta, int norm,
-         const std::string& pad_mode, Dims batch, std::optional<Dims> locs_batch,
+      [](Parameter locs, Extents grid_size, PerAxis width, PerAxis beta, int norm,
+         Named<PadMode> pad_mode, Dims batch, std::optional<Dims> locs_batch,
          std::optional<Dims> grid) {
         return Interpolate(locs, grid_size,
-                           {.width = from_python<PerAxis>(width),
-                            .kernel = KaiserBessel{from_python<PerAxis>(beta)},
+                           {.width = width,
+                            .kernel = KaiserBessel{beta},
                             .norm = norm,
-                            .pad_mode = named<PadMode>(pad_mode),
+                            .pad_mode = pad_mode,
                             .batch = batch,
                             .locs_batch = locs_batch,
                             .grid = grid});
@@ -136,21 +108,7 @@ void bind_radon(nb::module_& m) {
   //   ((..., A, R), (2, 4, 5))
   //   >>> bool(ps.check_contract(A, extents=(2, 3, 5)))
   //   True
-  m.def(
-      "Radon",
-      [](Parameter angles, Extents image_size, std::optional<index_t> n_detectors, double spacing,
-         std::optional<double> center, Dims batch, Dims image, Dims output) {
-        return Radon(angles, image_size,
-                     {.n_detectors = n_detectors,
-                      .spacing = spacing,
-                      .center = center,
-                      .batch = batch,
-                      .image = image,
-                      .output = output});
-      },
-      "angles"_a, "image_size"_a, nb::kw_only(), "n_detectors"_a.none() = nb::none(),
-      "spacing"_a = 1.0, "center"_a.none() = nb::none(), "batch"_a = "...", "image"_a = "Ny Nx",
-      "output"_a = "A R", "Slices to their sinograms.");
+  def_factory(m, "Radon", &Radon, {"angles", "image_size"}, "Slices to their sinograms.");
   // Example of filtered_back_projection:
   //   >>> A = ps.Radon(np.arange(90) * np.pi / 90, (33, 33))
   //   >>> x = np.zeros((33, 33)); x[8:25, 8:25] = 1
@@ -162,52 +120,15 @@ void bind_radon(nb::module_& m) {
 }
 
 void bind_filters(nb::module_& m) {
-  m.def(
-      "Convolution",
-      [](Parameter kernel, Dims batch, std::optional<Dims> grid, std::optional<Dims> out,
-         const std::string& boundary, const std::string& method, const std::string& normal) {
-        return Convolution(kernel, {.batch = batch,
-                                    .grid = grid,
-                                    .out = out,
-                                    .boundary = named<Boundary>(boundary),
-                                    .method = named<ConvolutionMethod>(method),
-                                    .normal = named<ConvolutionNormal>(normal)});
-      },
-      "kernel"_a, nb::kw_only(), "batch"_a = "...", "grid"_a.none() = nb::none(),
-      "out"_a.none() = nb::none(), "boundary"_a = "zeros", "method"_a = "automatic",
-      "normal"_a = "automatic", "Convolution of the last axes with a kernel.");
-  m.def(
-      "FftConvolution",
-      [](Parameter kernel, Dims batch, std::optional<Dims> grid, std::optional<Dims> out) {
-        return FftConvolution(kernel, {.batch = batch, .grid = grid, .out = out});
-      },
-      "kernel"_a, nb::kw_only(), "batch"_a = "...", "grid"_a.none() = nb::none(),
-      "out"_a.none() = nb::none(), "The circular convolution, by FFT.");
+  def_factory(m, "Convolution", &Convolution, {"kernel"},
+              "Convolution of the last axes with a kernel.");
+  def_factory(m, "FftConvolution", &FftConvolution, {"kernel"},
+              "The circular convolution, by FFT.");
   m.attr("FFTConvolution") = m.attr("FftConvolution");
-  m.def(
-      "FiniteDifference",
-      [](Dims dims, ND dim, const std::string& boundary, double spacing,
-         const std::string& direction) {
-        return FiniteDifference(dims, dim,
-                                {.boundary = named<DifferenceBoundary>(boundary),
-                                 .spacing = spacing,
-                                 .direction = named<DifferenceDirection>(direction)});
-      },
-      "dims"_a, "dim"_a, nb::kw_only(), "boundary"_a = "periodic", "spacing"_a = 1.0,
-      "direction"_a = "forward", "Differences along one dimension.");
-  m.def(
-      "Gradient",
-      [](Dims dims, Dims over, const std::string& boundary, double spacing, ND out,
-         const std::string& direction) {
-        return Gradient(dims, over,
-                        {.boundary = named<DifferenceBoundary>(boundary),
-                         .spacing = spacing,
-                         .out = out,
-                         .direction = named<DifferenceDirection>(direction)});
-      },
-      "dims"_a, "over"_a, nb::kw_only(), "boundary"_a = "periodic", "spacing"_a = 1.0,
-      "out"_a = "D", "direction"_a = "forward",
-      "Differences along several dimensions, stacked along a new first one.");
+  def_factory(m, "FiniteDifference", &FiniteDifference, {"dims", "dim"},
+              "Differences along one dimension.");
+  def_factory(m, "Gradient", &Gradient, {"dims", "over"},
+              "Differences along several dimensions, stacked along a new first one.");
   m.def(
       "Wavelet",
       [](Dims dims, Dims over, const std::string& family, std::optional<int> levels) {
@@ -222,48 +143,15 @@ void bind_filters(nb::module_& m) {
 }
 
 void bind_sampling(nb::module_& m) {
-  m.def(
-      "Sampling",
-      [](std::vector<Tensor> idx, Extents input_size, std::optional<Dims> output,
-         std::optional<Dims> input, Dims batch) {
-        return Sampling(idx, input_size, {.output = output, .input = input, .batch = batch});
-      },
-      "idx"_a, "input_size"_a, nb::kw_only(), "output"_a.none() = nb::none(),
-      "input"_a.none() = nb::none(), "batch"_a = "...", "Reads points of the last axes.");
-  m.def(
-      "SamplingFromMask",
-      [](Tensor mask, std::optional<Dims> output, std::optional<Dims> input, Dims batch) {
-        return SamplingFromMask(mask, {.output = output, .input = input, .batch = batch});
-      },
-      "mask"_a, nb::kw_only(), "output"_a.none() = nb::none(), "input"_a.none() = nb::none(),
-      "batch"_a = "...", "Reads the true entries of a mask.");
-  m.def(
-      "SamplingFromStacked",
-      [](Tensor idx, Extents input_size, std::optional<Dims> output, std::optional<Dims> input,
-         Dims batch) {
-        return SamplingFromStacked(idx, input_size,
-                                   {.output = output, .input = input, .batch = batch});
-      },
-      "idx"_a, "input_size"_a, nb::kw_only(), "output"_a.none() = nb::none(),
-      "input"_a.none() = nb::none(), "batch"_a = "...",
-      "The indices of a point along the last axis.");
-  const auto def_blocks = [&](const char* name,
-                              NamedLinop (*f)(Extents, Extents, Extents, BlocksOptions),
-                              const char* doc) {
-    m.def(
-        name,
-        [f](Extents im_size, Extents block, Extents stride, nb::handle mask, Dims batch,
-            std::optional<Dims> array, std::optional<Dims> blocks, std::optional<Dims> inner) {
-          BlocksOptions options{.batch = batch, .array = array, .blocks = blocks, .inner = inner};
-          if (!mask.is_none()) options.mask = from_python<Parameter>(mask);
-          return f(im_size, block, stride, options);
-        },
-        "im_size"_a, "block_size"_a, "stride"_a = 1, nb::kw_only(), "mask"_a.none() = nb::none(),
-        "batch"_a = "...", "array"_a.none() = nb::none(), "blocks"_a.none() = nb::none(),
-        "inner"_a.none() = nb::none(), doc);
-  };
-  def_blocks("ArrayToBlocks", &ArrayToBlocks, "Blocks of the last axes, which may overlap.");
-  def_blocks("BlocksToArray", &BlocksToArray, "The sum of blocks.");
+  def_factory(m, "Sampling", &Sampling, {"idx", "input_size"}, "Reads points of the last axes.");
+  def_factory(m, "SamplingFromMask", &SamplingFromMask, {"mask"},
+              "Reads the true entries of a mask.");
+  def_factory(m, "SamplingFromStacked", &SamplingFromStacked, {"idx", "input_size"},
+              "The indices of a point along the last axis.");
+  def_factory(m, "ArrayToBlocks", &ArrayToBlocks, {"im_size", "block_size", {"stride", 1}},
+              "Blocks of the last axes, which may overlap.");
+  def_factory(m, "BlocksToArray", &BlocksToArray, {"im_size", "block_size", {"stride", 1}},
+              "The sum of blocks.");
 }
 
 // Operators one by one, or a list of them.

@@ -5,6 +5,7 @@
 #include "palimpsest/distributed/gather_operator.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
 #include "palimpsest/python/distributed/placement_object.hpp"
+#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/plan_object.hpp"
 
@@ -12,11 +13,11 @@ namespace palimpsest::python {
 PALIMPSEST_NAMES(TeamSums, "sums", "by_rank", "canonical")
 PALIMPSEST_NAMES(Direction, "direction", "forward", "adjoint", "normal")
 PALIMPSEST_NAMES(HaloBoundary, "boundary", "zero", "periodic", "nearest")
+PALIMPSEST_OPTIONS(HaloOptions)
 }  // namespace palimpsest::python
 
 PALIMPSEST_ARGUMENT(TeamSums)
 PALIMPSEST_ARGUMENT(Direction)
-PALIMPSEST_ARGUMENT(HaloBoundary)
 
 namespace palimpsest::python {
 namespace {
@@ -80,15 +81,7 @@ void bind_exchanges(nb::module_& m) {
         return Gather(dims, shape, team, placement, out);
       },
       "dims"_a, "shape"_a, "team"_a, "placement"_a, "out"_a.none() = nb::none());
-  m.def(
-      "Halo",
-      [](Dims dims, ND d, index_t extent, const Team& team, const std::string& axis, index_t before,
-         index_t after, HaloBoundary boundary, std::optional<ND> out) {
-        return Halo(dims, d, extent, team, axis,
-                    {.before = before, .after = after, .boundary = boundary, .out = out});
-      },
-      "dims"_a, "d"_a, "extent"_a, "team"_a, "axis"_a, nb::kw_only(), "before"_a = 1, "after"_a = 1,
-      "boundary"_a = "zero", "out"_a.none() = nb::none());
+  def_factory(m, "Halo", &Halo, {"dims", "d", "extent", "team", "axis"});
 }
 
 void bind_plan_classes(nb::module_& m) {

@@ -2,10 +2,14 @@
 // ops: products, transforms, conditions and loops.
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/products/svd.hpp"
+#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/transform_options.hpp"
 
 namespace palimpsest::python {
+
+PALIMPSEST_OPTIONS(FftOptions)
+
 namespace {
 
 void bind_products(nb::module_& m) {
@@ -48,29 +52,14 @@ void bind_products(nb::module_& m) {
       "a"_a, "u, s, vh with a = u diag(s) vh.");
 }
 
-template <Variable (*f)(const Variable&, const Axes&, FftOptions)>
-void def_fft(nb::module_& m, const char* name, const char* doc) {
-  m.def(
-      name,
-      [](Variable x, Extents axes, FftNorm norm, bool centered) {
-        return f(x, axes, {.norm = norm, .centered = centered});
-      },
-      "x"_a, "axes"_a = nb::make_tuple(-1), nb::kw_only(), "norm"_a = "backward",
-      "centered"_a = false, doc);
-}
-
 void bind_ffts(nb::module_& m) {
-  def_fft<&ops::fft>(m, "fft", "The Fourier transform over some axes.");
-  def_fft<&ops::ifft>(m, "ifft", "Its inverse.");
-  def_fft<&ops::fft_adjoint>(m, "fft_adjoint", "Its adjoint.");
-  def_fft<&ops::rfft>(m, "rfft", "The transform of a real array.");
-  m.def(
-      "irfft",
-      [](Variable y, index_t n, Extents axes, FftNorm norm, bool centered) {
-        return ops::irfft(y, n, axes, {.norm = norm, .centered = centered});
-      },
-      "y"_a, "n"_a, "axes"_a = nb::make_tuple(-1), nb::kw_only(), "norm"_a = "backward",
-      "centered"_a = false, "The real array of n elements along the last axis whose rfft is y.");
+  const Positional axes("axes", nb::make_tuple(-1));
+  def_factory(m, "fft", &ops::fft, {"x", axes}, "The Fourier transform over some axes.");
+  def_factory(m, "ifft", &ops::ifft, {"x", axes}, "Its inverse.");
+  def_factory(m, "fft_adjoint", &ops::fft_adjoint, {"x", axes}, "Its adjoint.");
+  def_factory(m, "rfft", &ops::rfft, {"x", axes}, "The transform of a real array.");
+  def_factory(m, "irfft", &ops::irfft, {"y", "n", axes},
+              "The real array of n elements along the last axis whose rfft is y.");
   m.def("fftshift", &ops::fftshift, "x"_a, "axes"_a.none() = nb::none(), "Index 0 to the middle.");
   m.def("ifftshift", &ops::ifftshift, "x"_a, "axes"_a.none() = nb::none(), "And back.");
 }

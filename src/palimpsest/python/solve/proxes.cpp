@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proximal functions, and objectives made of them.
 #include "palimpsest/python/arrays.hpp"
+#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
-#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/solve/prox_object.hpp"
+#include "palimpsest/python/transform_options.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/prox/composed.hpp"
 #include "palimpsest/solve/prox/constraints.hpp"
@@ -20,30 +21,45 @@ namespace palimpsest::python {
 PALIMPSEST_NAMES(Shift, "shift", "none", "random")
 PALIMPSEST_OPTIONS(ProxCheckOptions)
 PALIMPSEST_NAMES(LowRankScale, "scale", "none", "bart")
+PALIMPSEST_OPTIONS(L1Options)
+PALIMPSEST_OPTIONS(SquaredL2Options)
+PALIMPSEST_OPTIONS(BallOptions)
+PALIMPSEST_OPTIONS(AffineOptions)
+PALIMPSEST_OPTIONS(TotalVariationOptions)
+PALIMPSEST_OPTIONS(LocallyLowRankOptions)
+
 template <>
-struct Names<DifferenceBoundary> {
-  static constexpr const char* list[] = {"periodic", "neumann", "zero"};
+struct From<Weight> {
+  static constexpr auto name = nb::detail::const_name("object");
+  static Weight from(nb::handle object) {
+    if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) {
+      return PyFloat_AsDouble(object.ptr());
+    }
+    return from_python<Parameter>(object);
+  }
 };
 template <>
-struct Names<DifferenceDirection> {
-  static constexpr const char* list[] = {"forward", "backward"};
+struct From<BlockExtents> {
+  static constexpr auto name = nb::detail::const_name("object");
+  static BlockExtents from(nb::handle object) { return ordered_sizes(object); }
+};
+template <>
+inline constexpr auto kResultName<BlockExtents> = From<BlockExtents>::name;
+template <>
+struct ObjectFor<Prox> {
+  using Type = ProxObject;
 };
 
 }  // namespace palimpsest::python
 
 PALIMPSEST_ARGUMENT(Shift)
 PALIMPSEST_ARGUMENT(LowRankScale)
+PALIMPSEST_ARGUMENT(Weight)
+PALIMPSEST_ARGUMENT(BlockExtents)
 
 namespace palimpsest::python {
 
 namespace {
-
-Weight weight_of(nb::handle object) {
-  if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) {
-    return PyFloat_AsDouble(object.ptr());
-  }
-  return from_python<Parameter>(object);
-}
 
 using Self = const ProxObject&;
 using MaybeDims = std::optional<Dims>;
@@ -119,37 +135,23 @@ std::function<Variable(const V&...)> graph_function(nb::handle f, const char* wh
 }
 
 void bind_norms(nb::module_& m) {
-  m.def(
-      "L1",
-      [](nb::handle lambda, std::optional<Tensor> weights, MaybeDims dims) {
-        return ProxObject{L1(weight_of(lambda), {.weights = weights, .dims = dims})};
-      },
-      "lam"_a = 1.0, nb::kw_only(), "weights"_a.none() = nb::none(), "dims"_a.none() = nb::none(),
-      "lam times the sum of |x|.");
+  def_factory(m, "L1", &L1, {{"lam", 1.0}}, "lam times the sum of |x|.");
   m.def(
       "L2",
-      [](nb::handle lambda, Dims over, MaybeDims dims) {
-        return ProxObject{L2(weight_of(lambda), {.over = over, .dims = dims})};
+      [](Weight lambda, Dims over, MaybeDims dims) {
+        return ProxObject{L2(lambda, {.over = over, .dims = dims})};
       },
       "lam"_a = 1.0, nb::kw_only(), "over"_a = nb::make_tuple(), "dims"_a.none() = nb::none(),
       "lam |x|, the norm over some dimensions.");
   m.def(
       "L21",
-      [](nb::handle lambda, Dims over, MaybeDims dims) {
-        return ProxObject{L21(weight_of(lambda), over, dims)};
-      },
+      [](Weight lambda, Dims over, MaybeDims dims) { return ProxObject{L21(lambda, over, dims)}; },
       "lam"_a, "over"_a, "dims"_a.none() = nb::none(), "Joint sparsity.");
-  m.def(
-      "SquaredL2",
-      [](nb::handle lambda, std::optional<Tensor> center, MaybeDims dims) {
-        return ProxObject{SquaredL2(weight_of(lambda), {.center = center, .dims = dims})};
-      },
-      "lam"_a = 1.0, nb::kw_only(), "center"_a.none() = nb::none(), "dims"_a.none() = nb::none(),
-      "lam / 2 |x - center|^2.");
+  def_factory(m, "SquaredL2", &SquaredL2, {{"lam", 1.0}}, "lam / 2 |x - center|^2.");
   m.def(
       "Huber",
-      [](nb::handle lambda, double delta, MaybeDims dims) {
-        return ProxObject{Huber(weight_of(lambda), delta, dims)};
+      [](Weight lambda, double delta, MaybeDims dims) {
+        return ProxObject{Huber(lambda, delta, dims)};
       },
       "lam"_a = 1.0, "delta"_a = 1.0, "dims"_a.none() = nb::none(),
       "Quadratic near 0, then linear.");
@@ -171,68 +173,33 @@ void bind_norms(nb::module_& m) {
       "NonNegative", [] { return ProxObject{NonNegative()}; }, "x real and not negative.");
   m.def(
       "RealValued", [] { return ProxObject{RealValued()}; }, "x real.");
-  m.def(
-      "Ball",
-      [](nb::handle radius, std::optional<Tensor> center, Dims over, MaybeDims dims) {
-        return ProxObject{Ball(weight_of(radius), {.center = center, .over = over, .dims = dims})};
-      },
-      "radius"_a, nb::kw_only(), "center"_a.none() = nb::none(), "over"_a = nb::make_tuple(),
-      "dims"_a.none() = nb::none(), "|x - center| <= radius.");
-  m.def(
-      "Affine",
-      [](NamedLinop B, Tensor c, int inner) { return ProxObject{Affine(B, c, {.inner = inner})}; },
-      "B"_a, "c"_a, nb::kw_only(), "inner"_a = 20, "B x = c.");
-}
-
-DifferenceDirection direction_of(const std::string& name) {
-  return enumerator<DifferenceDirection>(nb::cast(name), "direction");
-}
-
-TotalVariationOptions tv_options(bool isotropic, const std::string& boundary,
-                                 const std::string& direction, Dims joint, MaybeDims dims,
-                                 int inner, double inner_tolerance) {
-  return {.isotropic = isotropic,
-          .boundary = enumerator<DifferenceBoundary>(nb::cast(boundary), "boundary"),
-          .direction = direction_of(direction),
-          .joint = joint,
-          .dims = dims,
-          .inner = inner,
-          .inner_tolerance = inner_tolerance};
+  def_factory(m, "Ball", &Ball, {"radius"}, "|x - center| <= radius.");
+  def_factory(m, "Affine", &Affine, {"B", "c"}, "B x = c.");
 }
 
 void bind_images(nb::module_& m) {
-  m.def(
-      "TotalVariation",
-      [](nb::handle lambda, Dims over, bool isotropic, const std::string& boundary, Dims joint,
-         MaybeDims dims, int inner, double tolerance, const std::string& direction) {
-        return ProxObject{TotalVariation(
-            weight_of(lambda), over,
-            tv_options(isotropic, boundary, direction, joint, dims, inner, tolerance))};
-      },
-      "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
-      "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(), "inner"_a = 20,
-      "inner_tolerance"_a = 1e-3, "direction"_a = "forward", "The total variation.");
+  def_factory(m, "TotalVariation", &TotalVariation, {"lam", "over"}, "The total variation.");
   m.def(
       "tv_term",
-      [](nb::handle lambda, Dims over, bool isotropic, const std::string& boundary, Dims joint,
-         MaybeDims dims, const std::string& direction) {
-        return TermObject{
-            tv_term(weight_of(lambda), over,
-                    tv_options(isotropic, boundary, direction, joint, dims, 20, 1e-3))};
+      [](Weight lambda, Dims over, bool isotropic, Named<DifferenceBoundary> boundary, Dims joint,
+         MaybeDims dims, Named<DifferenceDirection> direction) {
+        return TermObject{tv_term(lambda, over,
+                                  {.isotropic = isotropic,
+                                   .boundary = boundary,
+                                   .direction = direction,
+                                   .joint = joint,
+                                   .dims = dims})};
       },
       "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
       "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(), "direction"_a = "forward",
       "The total variation as a Term, without an inner loop.");
   m.def(
       "tgv_objective",
-      [](NamedLinop A, nb::handle lambda, Dims over, double alpha1, double alpha0,
-         const std::string& boundary, const std::string& direction) {
-        const auto edge = enumerator<DifferenceBoundary>(nb::cast(boundary), "boundary");
-        return ObjectiveObject{tgv_objective(A, weight_of(lambda), over,
-                                             {.alpha1 = alpha1,
-                                              .alpha0 = alpha0,
-                                              .boundary = edge,
-                                              .direction = direction_of(direction)})};
+      [](NamedLinop A, Weight lambda, Dims over, double alpha1, double alpha0,
+         Named<DifferenceBoundary> boundary, Named<DifferenceDirection> direction) {
+        return ObjectiveObject{tgv_objective(
+            A, lambda, over,
+            {.alpha1 = alpha1, .alpha0 = alpha0, .boundary = boundary, .direction = direction})};
       },
       "A"_a, "lam"_a, "over"_a, nb::kw_only(), "alpha1"_a = 1.0, "alpha0"_a = 2.0,
       "boundary"_a = "neumann", "direction"_a = "forward",
@@ -240,13 +207,13 @@ void bind_images(nb::module_& m) {
       "image.");
   m.def(
       "L1Wavelet",
-      [](nb::handle lambda, Dims over, const std::string& family, std::optional<int> levels,
+      [](Weight lambda, Dims over, const std::string& family, std::optional<int> levels,
          Shift shift, Dims joint, std::vector<double> level_weights, MaybeDims dims) {
         if (levels.value_or(0) < 0) {
           throw ValueError("[L1Wavelet] levels: got " + std::to_string(*levels) +
                            ", expected 0 to 39, or None");
         }
-        return ProxObject{L1Wavelet(weight_of(lambda), over,
+        return ProxObject{L1Wavelet(lambda, over,
                                     {.family = family,
                                      .levels = levels.value_or(kAutomaticLevels),
                                      .shift = shift,
@@ -259,20 +226,12 @@ void bind_images(nb::module_& m) {
       "dims"_a.none() = nb::none(), "lam times the sum of |wavelet coefficients|.");
   m.def(
       "Nuclear",
-      [](nb::handle lambda, Dims rows, Dims columns, MaybeDims dims) {
-        return ProxObject{Nuclear(weight_of(lambda), rows, columns, dims)};
+      [](Weight lambda, Dims rows, Dims columns, MaybeDims dims) {
+        return ProxObject{Nuclear(lambda, rows, columns, dims)};
       },
       "lam"_a, "rows"_a, "columns"_a, "dims"_a.none() = nb::none(), "The sum of singular values.");
-  m.def(
-      "LocallyLowRank",
-      [](nb::handle lambda, nb::handle block, Dims across, Shift shift, bool overlap,
-         LowRankScale scale, MaybeDims dims) {
-        return ProxObject{
-            LocallyLowRank(weight_of(lambda), ordered_sizes(block), across,
-                           {.shift = shift, .overlap = overlap, .scale = scale, .dims = dims})};
-      },
-      "lam"_a, "block"_a, "across"_a, nb::kw_only(), "shift"_a = "none", "overlap"_a = false,
-      "scale"_a = "none", "dims"_a.none() = nb::none(), "The sum of the nuclear norms of blocks.");
+  def_factory(m, "LocallyLowRank", &LocallyLowRank, {"lam", "block", "across"},
+              "The sum of the nuclear norms of blocks.");
 }
 
 void bind_composed(nb::module_& m) {
