@@ -20,6 +20,8 @@
 10. A variable of the environment that src/palimpsest reads is in the table of docs/howto/embed.md.
     `palimpsest doctor` reads each but the two that are no settings.
 11. palimpsest/ops/ops.hpp includes every public header of the ops, but for those that build none.
+12. A comment of C++ begins with its noun or verb, not with a word such as That, As or One, which refers
+    to something that the reader must look for.
 """
 
 import argparse
@@ -57,6 +59,8 @@ SHORTCUTS = {"src/palimpsest/testing.hpp"}
 FLAG = re.compile(r'"[^"\n]*?(?<![\w-])(--[a-z][a-z-]+)')
 FIELD = re.compile(r'"[^"\n]*?\b((?:Scan|ScanReconstruction)Options\.\w+)|wrong_option\("(\w+)"')
 WORDS = "src/palimpsest/cli/option_words.cpp"
+# The first words of a comment that keep its noun back.
+VAGUE = re.compile(r"(?:^|.*\s)//[/<]* (That|Those|As|One|The one|The same of|They)\b")
 READS_ENVIRONMENT = re.compile(r"\bgetenv\(")
 VARIABLE = re.compile(r'"(HOME|[A-Z]+_[A-Z_]*[A-Z])"')
 LISTED_VARIABLES, SHOWN_VARIABLES = "docs/howto/embed.md", "src/palimpsest/cli/doctor.cpp"
@@ -288,6 +292,16 @@ def check_files(tree):
                     yield f"{name}:{number}: {len(line)} columns, expected at most {LONGEST_LINE}"
 
 
+def check_comments(tree):
+    for name in tree.cpp_files("src", "tests", "bench", "examples"):
+        goes_on = False
+        for number, line in enumerate(tree.text(name).splitlines(), 1):
+            found = None if goes_on else VAGUE.match(line)
+            if found:
+                yield f"{name}:{number}: a comment begins with '{found[1]}', not with its noun or verb"
+            goes_on = line.lstrip().startswith("//") and "SPDX" not in line
+
+
 def check_words(tree):
     known = tree.text(WORDS) if WORDS in tree.files else ""
     for name in tree.cpp_files("src/palimpsest/"):
@@ -317,8 +331,8 @@ def check_environment(tree):
 
 
 CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
-          check_clients, check_adapters, check_locks, check_files, check_words, check_environment,
-          check_collections]
+          check_clients, check_adapters, check_locks, check_files, check_comments, check_words,
+          check_environment, check_collections]
 
 
 def violations(root):

@@ -51,7 +51,7 @@ void multiply(benchmark::State& state, DType dtype) {
 BENCHMARK_CAPTURE(multiply, float32_8x320x320, DType::float32);
 BENCHMARK_CAPTURE(multiply, complex64_8x320x320, DType::complex64);
 
-// One function of 100,000 elements in cache.
+// A function of 100,000 elements in cache.
 void function(benchmark::State& state, ScalarOp op, DType dtype) {
   const int n = arity(op);
   const std::vector<DType> dtypes(static_cast<std::size_t>(n), dtype);

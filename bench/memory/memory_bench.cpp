@@ -71,7 +71,7 @@ BENCHMARK(locked_mutable_access);
 
 // -- the last owner takes over ------------------------------------------------------------------
 
-// One turn: a lazy clone, the end of the original, and the write that takes over the data.
+// A turn: a lazy clone, the end of the original, and the write that takes over the data.
 void clone_and_steal(benchmark::State& state) {
   Storage storage = Storage::allocate(kMiB);
   for (auto _ : state) {

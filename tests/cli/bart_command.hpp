@@ -18,7 +18,7 @@ class BesideBart : public ::testing::Test {
   void SetUp() override {
     if (std::system("bart version > /dev/null 2>&1") != 0) GTEST_SKIP() << "bart is not installed";
   }
-  // One thread: with several the low-rank thresholds of 0.8 change from run to run.
+  // A single thread: with several the low-rank thresholds of 0.8 change from run to run.
   void bart(const std::string& words) {
     const std::string line =
         "cd '" + dir.path() + "' && OMP_NUM_THREADS=1 bart " + words + " > /dev/null 2>&1";

@@ -243,7 +243,7 @@ TEST_F(Memory, EveryOutputIsWrittenWithABudgetAndWithout) {
   EXPECT_EQ(read_file(dir / "none.npy"), "");
 }
 
-// One schema for all: a run reports the members of a plan.
+// A schema for all: a run reports the members of a plan.
 TEST_F(Memory, ReportsHaveTheSameMembersWithABudgetAndWithout) {
   const auto names_of = [](const Json& report) {
     std::vector<std::string> names;

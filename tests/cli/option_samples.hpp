@@ -12,7 +12,7 @@
 
 namespace palimpsest::cli {
 
-// One way to give an option. `also`: options that it needs, unless the other option of the pair
+// A way to give an option. `also`: options that it needs, unless the other option of the pair
 // includes them.
 struct Sample {
   std::vector<std::string> words;

@@ -105,7 +105,7 @@ inline Tensor kspace_of(const MillimetreObject& object, const Grid2& grid) {
     return e;
   };
   const auto ex = kernel(grid.nx, grid.width), ey = kernel(grid.ny, grid.height);
-  // As that of an image whose pixels have the mean value of the object.
+  // The unit of an image whose pixels have the mean value of the object.
   const double unit = kStep * kStep * std::sqrt(static_cast<double>(grid.nx * grid.ny)) /
                       (grid.width * grid.height);
   Tensor result = Tensor::empty({MillimetreObject::kCoils, grid.ny, grid.nx}, DType::complex64);

@@ -33,7 +33,7 @@ class SolverCompilation : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SolverCompilation, HappensOnce) {
   const ScratchDirectory dir;
-  // One coil: the adjoint of several is also tried coil by coil.
+  // A single coil: the adjoint of several is also tried coil by coil.
   const Tensor maps = Tensor::random_normal({1, 32, 32}, DType::complex64, {9, 1});
   const Tensor kspace = Tensor::random_normal({1, 32, 32}, DType::complex64, {9, 2});
   write_npy(dir / "k.npy", kspace);

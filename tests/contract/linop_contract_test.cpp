@@ -156,7 +156,7 @@ TEST_P(LinopContract, TakesNamesLikeThoseOfDerivedOperators) {
   }
 }
 
-// One tile along each dimension that can be cut, of the operator, its adjoint and its normal
+// A tile along each dimension that can be cut, of the operator, its adjoint and its normal
 // operator.
 TEST_P(LinopContract, HoldsForTiles) {
   const NamedLinop A = sized();

@@ -60,7 +60,7 @@ void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 // -- layouts -------------------------------------------------------------------------------------
 
-// One row, broadcast over all.
+// A row, broadcast over all.
 Tensor broadcast(const Tensor& t) {
   if (t.rank() == 0 || t.shape(0) < 2) return t;
   return t.narrow(0, 0, 1).expand(t.shape());

@@ -13,7 +13,7 @@
 namespace palimpsest {
 namespace {
 
-// One value converted by a copy of rank 0.
+// A value converted by a copy of rank 0.
 template <class To, class From>
 To converted(From value) {
   To result{};

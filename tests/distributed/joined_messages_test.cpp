@@ -84,7 +84,7 @@ TEST(JoinedMessages, NeedNothingOfEachOtherAndAreSmall) {
   // The second sum depends on the first.
   const Function chained = function({x}, sum(x * sum(ops::sum(x))));
   EXPECT_EQ(synchronisations(chained, {vector}), 2);
-  // One sum at once, one in parts.
+  // A sum at once, and one in parts.
   const Function mixed = function({x, y}, {sum(x), sum(y)});
   EXPECT_EQ(synchronisations(mixed, {vector, large}), 3);
   // The same value twice.

@@ -155,7 +155,7 @@ TEST(ReconOnRanks, FramesAlongTrajectoriesTakeOneScale) {
   EXPECT_LE(distance(together.result.image, one.result.image), shares_coils ? 2e-5 : 0);
 }
 
-// One of two ranks has one frame more: the other waits for it longer than for a message.
+// A rank of two has one frame more: the other waits for it longer than for a message.
 TEST(ReconOnRanks, ARankThatHasMoreToSolveIsWaitedFor) {
   if (Team::world().size() != 2 || std::getenv("PALIMPSEST_LONG") == nullptr) return;
   Tensor series = Tensor::empty({3, 4, 1, 32, 30}, DType::complex64);

@@ -72,7 +72,7 @@ TEST(DistributedSolve, DataOfDifferentSizesAreScaledAlike) {
   const NamedLinop part = distribute(A, Team::world(), kCoils);
   for (const double factor : {1e-170, 0.0, 1e140}) {
     Tensor data = coil_data(A).contiguous().clone();
-    // One coil unchanged, all others scaled far away or zero.
+    // A coil unchanged, all others scaled far away or zero.
     for (index_t c = 0; c < 5; ++c) {
       Tensor coil = data.select(0, c);
       coil.copy_from(function({}, ops::mul(constant(coil), constant(factor)))());

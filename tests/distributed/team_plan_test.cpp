@@ -204,7 +204,7 @@ TEST(CanonicalSums, OfASolveGiveOneImageOnAnyNumberOfRanks) {
   EXPECT_LT(distance(solve(team, {}), one), 1e-3);
 }
 
-// One segment and several; ranks with one leaf and with none.
+// A segment and several; ranks with one leaf and with none.
 TEST(CanonicalSums, SendAndHoldWhatIsAnnounced) {
   const Team team = Team::world(), alone = Team().reshaped({{"rank", 1}});
   const bool is_alone = team.size() == 1;

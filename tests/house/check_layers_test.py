@@ -153,6 +153,13 @@ class CheckLayers(unittest.TestCase):
         changes["src/palimpsest/cli/doctor.cpp"] = SPDX + 'auto log = getenv("PALIMPSEST_LOG");\n'
         self.assertEqual(self.run_on(changes), "")
 
+    def test_comments_begin_with_their_noun_or_verb(self):
+        self.assert_found({"src/palimpsest/base/a.cpp": SPDX + "// One of two.\nint a();\n"},
+                          "src/palimpsest/base/a.cpp:2: a comment begins with 'One', not with its noun")
+        self.assert_found({"src/palimpsest/base/a.cpp": SPDX + "int a();  ///< As given.\n"},
+                          "src/palimpsest/base/a.cpp:2: a comment begins with 'As', not with its noun")
+        self.assertEqual(self.run_on({"src/palimpsest/base/a.cpp": SPDX + "// The sum.\n// As given.\n"}), "")
+
     def test_every_file_names_its_licence(self):
         self.assert_found({"docs/page.md": "# A page\n"},
                           "docs/page.md: has no line 'SPDX-License-Identifier: Apache-2.0'")

@@ -83,7 +83,7 @@ TEST(Espirit, EigenvaluesAreOneWhenAllVectorsAreKept) {
   for (const float e : r.eigenvalues.to_vector<float>()) EXPECT_NEAR(e, 1, 1e-5);
 }
 
-// One vector v gives G = w w^H / kernel^d, w_a(r) = sum over u of v_a(u) exp(2 pi i u r / N).
+// A vector v gives G = w w^H / kernel^d, w_a(r) = sum over u of v_a(u) exp(2 pi i u r / N).
 class OneVector : public ::testing::TestWithParam<Extents> {
  protected:
   static constexpr index_t kKernel = 3;

@@ -66,7 +66,7 @@ TEST(PartialFourier, BothMethodsComeNearerThanZeros) {
         EXPECT_LT(difference_of_magnitudes(real, image), 0.6 * without);
         EXPECT_LT(difference_of_magnitudes(step, image), 0.6 * without);
         EXPECT_LT(difference_of_magnitudes(projected, image), 0.6 * without);
-        // The same of images, of which only one axis is transformed.
+        // Images, of which only one axis is transformed.
         for (const auto method : {PartialFourier::homodyne, PartialFourier::pocs}) {
           const Tensor made = with_missing_side(zeros, lines, method);
           const Tensor& expected = method == PartialFourier::pocs ? projected : real;

@@ -56,7 +56,7 @@ TEST(Pixels, AreTakenAlongSeveralAxesAtOnceWithThePlannedBytes) {
   const Tensor taken = taker.take(given.clone());
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), taker.peak_bytes());
   ASSERT_EQ(taken.shape(), taker.shape());
-  // One element by the definition.
+  // An element by the definition.
   const Tensor y = pixels_of_image(axes[1]), x = pixels_of_image(axes[2]);
   std::complex<double> sum = 0;
   for (index_t j = 0; j < 10; ++j) {

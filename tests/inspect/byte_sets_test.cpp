@@ -119,7 +119,7 @@ TEST(ByteSets, InputsThatOutputsShareAreWritten) {
   EXPECT_EQ(text_of(std::set<int>{}), "[]");
 }
 
-// One pass over all elements of any layout counts the bad ones and finds the first.
+// A pass over all elements of any layout counts the bad ones and finds the first.
 TEST(ScanNumbers, FindsTheFirstOfAllBadOnes) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();

@@ -22,7 +22,7 @@ using testing::TemporaryDirectory;
 using testing::write_bytes;
 using cfloat = std::complex<float>;
 
-/// One readout of one coil per row of numbers, along encoding step 1.
+/// A readout of one coil per row of numbers, along encoding step 1.
 RawScan lines(const std::vector<std::vector<cfloat>>& rows, std::array<index_t, 3> matrix) {
   RawScan scan;
   scan.header.encoded.matrix = scan.header.recon.matrix = matrix;
@@ -205,7 +205,7 @@ TEST(Cartesian, SlicesContrastsPhasesAndSetsAreChosen) {
   scan.readouts[4].set = 1;
   const CartesianOptions first{.slice = 0, .contrast = 0, .phase = 0, .set = 0};
   EXPECT_EQ(sorted(scan, first), (std::vector<cfloat>{1}));
-  // One name that leaves a single image is enough.
+  // A name that leaves a single image is enough.
   EXPECT_EQ(sorted(scan, {.slice = 1}), (std::vector<cfloat>{2}));
   EXPECT_EQ(sorted(scan, {.contrast = 1}), (std::vector<cfloat>{3}));
   EXPECT_EQ(sorted(scan, {.phase = 1}), (std::vector<cfloat>{4}));

@@ -349,7 +349,7 @@ TEST(Elementwise, ResultsDoNotDependOnLayoutOrAlignment) {
   }
 }
 
-// One condition for all elements, such as that of a guarded step; also where the result overwrites
+// A condition for all elements, such as that of a guarded step; also where the result overwrites
 // a choice.
 TEST(RunElementwise, ChoosesByOneConditionForAll) {
   constexpr index_t kCount = 5000;

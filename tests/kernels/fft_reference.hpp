@@ -28,7 +28,7 @@ inline FftSpec spec_for(const Array& x, const Array& y, Axes axes) {
   return spec;
 }
 
-// One axis at a time, by the definition.
+// An axis at a time, by the definition.
 inline std::vector<Wide> naive(const FftSpec& spec, const Array& x) {
   std::vector<Wide> values;
   for (index_t i = 0; i < x.count(); ++i) values.push_back(x.value(i));

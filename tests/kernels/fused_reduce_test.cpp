@@ -119,7 +119,7 @@ TEST(FusedReduce, LongOnesWithEveryNumberOfThreads) {
   }
 }
 
-// One element per row of x: with long rows a block ends at the end of its row.
+// An element per row of x: with long rows a block ends at the end of its row.
 TEST(FusedReduce, OneElementForEachRow) {
   Random random(64);
   for (const Extents& extents : {Extents{6, 5, 255}, Extents{6, 5, 256}, Extents{3, 4, 3000}}) {

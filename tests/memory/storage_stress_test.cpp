@@ -105,7 +105,7 @@ struct Shared {
   std::atomic<std::uint64_t> failures{0};
 };
 
-// One thread: it owns its family of views; the data below are shared by all threads.
+// A thread: it owns its family of views; the data below are shared by all threads.
 class Worker {
  public:
   Worker(Shared& shared, std::uint64_t seed) : shared_(shared), random_(seed) {}

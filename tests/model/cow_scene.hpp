@@ -66,7 +66,7 @@ struct Protocol {
         [](Word& w) { ns::lower_pin(w); }, [](const Word& w) { return ns::is_pinned(w); }     \
   }
 
-/// One script per thread. The storages of all threads share one block at the start.
+/// A script per thread. The storages of all threads share one block at the start.
 ///
 /// A script is a list of letter and storage: r0 read, w0 write, f0 write whose allocation fails, g0
 /// write whose copy fails, o0 overwrite, p0 overwrite whose allocation fails, c0 clone (the clone

@@ -289,7 +289,7 @@ TEST(Litmus, ModificationsContinueAReleaseSequence) {
   EXPECT_NE(broken.violation.find("data race"), std::string::npos);
 }
 
-// As in C++20: before, a later store of the same thread continued the sequence.
+// The rule of C++20: before, a later store of the same thread continued the sequence.
 TEST(Litmus, AStoreOfTheSameThreadBreaksAReleaseSequence) {
   const Report report = run({[](Scene& s) {
                                s.data.write(1);

@@ -51,7 +51,7 @@ TEST_F(Brackets, TakeIntegerArrays) {
   EXPECT_EQ(of(x(slice(1, {}), constant(I{0}))), (V{4, 8}));
 }
 
-// As in NumPy: the axes replace the arrays, or come first if a basic index is between them.
+// The rule of NumPy: the axes replace the arrays, or come first if a basic index is between them.
 TEST_F(Brackets, PlaceTheAxesOfArraysAsNumPyDoes) {
   const Variable two = constant(Tensor::from<index_t>({0, 1}, Extents{2, 1}));
   const Variable three = constant(I{0, 2, 1});

@@ -17,7 +17,7 @@ namespace {
 
 using testing::Agreement;
 
-// One random expression over two vectors or matrices and their complex counterparts.
+// A random expression over two vectors or matrices and their complex counterparts.
 class Expression {
  public:
   /// `has_jumps`: rounding may change a value by much. `broadcasts`: some inputs have extents of 1.

@@ -165,7 +165,7 @@ TEST_F(RewriteTest, WhatIsFusedTogetherIsOneReplacement) {
   int replacements = 0;
   graph.set_trace([&](const std::string&) { ++replacements; });
   const int fused = fuse_elementwise(graph, none);
-  // One step does not have enough registers for all.
+  // A step does not have enough registers for all.
   EXPECT_GT(graph.node_count(), 1u);
   EXPECT_EQ(graph.node_count(), 40u - static_cast<std::size_t>(fused));
   EXPECT_EQ(replacements, static_cast<int>(graph.node_count()));

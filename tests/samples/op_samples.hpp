@@ -14,7 +14,7 @@
 // Applications of every op on small inputs, for the contract tests.
 namespace palimpsest::ops {
 
-/// One application of an op.
+/// An application of an op.
 struct OpSample {
   std::string name;
   std::vector<Tensor> inputs;

@@ -76,7 +76,7 @@ TEST_F(CgBudget, EveryBudgetIsKeptAndTheImageStays) {
   }
 }
 
-// One object plans, compiles and runs: a run compiles nothing, not even with another value of the
+// An object plans, compiles and runs: a run compiles nothing, not even with another value of the
 // maps.
 TEST_F(CgBudget, APlannedSolveRunsAgainAndAgainWithoutCompiling) {
   int graphs = 0;

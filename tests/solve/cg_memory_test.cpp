@@ -120,7 +120,7 @@ TEST(CgMemory, TheStateIsUpdatedInPlace) {
   // Iterate, residual, direction, and a few numbers.
   EXPECT_GE(plan.state_bytes, 3 * image);
   EXPECT_LT(plan.state_bytes, 3 * image + 256);
-  // One image for A p and its coil images.
+  // An image for A p and its coil images.
   EXPECT_LE(plan.step_bytes, image + 4 * image + 4096);
 }
 

@@ -166,7 +166,7 @@ TEST_F(Checkpoints, OfStartsFarFromTheSolution) {
   EXPECT_LE(norm(r).item<float>(), 2e-6F * norm(b_).item<float>());
   EXPECT_GT(whole.applications.at("A"), whole.iterations + 2);
   EXPECT_LE(whole.applications.at("A"), whole.iterations + 4);
-  // Those near b pay nothing, and no memory is needed beyond the plan.
+  // Starts near b pay nothing, and no memory is needed beyond the plan.
   CgOptions near = options;
   near.x0 = Tensor::full<std::complex<float>>({20}, 1e-2F);
   const SolveResult cheap = conjugate_gradients(A_, b_, near);

@@ -303,7 +303,7 @@ Example prox_of(const std::string& name, std::function<Prox(DType)> g, const Val
           reals(x), value ? Values{*value} : Values{}};
 }
 
-// The same of a matrix, row by row.
+// A prox of a matrix, row by row.
 Example prox_of_matrix(const std::string& name, std::function<Prox(DType)> g, const Values& v,
                        index_t columns, double t, const Values& x, double value) {
   return {name,

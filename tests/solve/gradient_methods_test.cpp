@@ -331,7 +331,7 @@ TEST(GradientMethods, AProxOfNaNLeavesTheLastFiniteIterate) {
 }
 
 TEST(Spectrum, LanczosWatchesTheEndThatIsAskedFor) {
-  // One large eigenvalue is found at once; the smallest is one of many.
+  // A large eigenvalue is found at once; the smallest is one of many.
   Tensor weights = Tensor::linspace(-1, 1, 40, DType::float64);
   weights(39).fill(50.0);
   const NamedLinop A = Diagonal(weights, "N");

@@ -265,7 +265,7 @@ TEST_P(Krylov, GmresKeepsTheLastFiniteSolution) {
   }
 }
 
-// One element becomes infinite or NaN on the way, the other continues to its solution.
+// An element becomes infinite or NaN on the way, the other continues to its solution.
 TEST_P(Krylov, GmresOfABatchKeepsWhatIsFinite) {
   const index_t n = 12;
   const Tensor b = random({2, n}, 14), x0 = random({2, n}, 15);

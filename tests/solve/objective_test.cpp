@@ -274,7 +274,7 @@ TEST(Objectives, TakeWhatThePlanSays) {
   }
 }
 
-// One point has no neighbours, none has no values.
+// A point has no neighbours, none has no values.
 TEST(Objectives, OfExtentsZeroAndOneAreSolved) {
   for (const index_t n : {0, 1}) {
     for (const auto boundary :

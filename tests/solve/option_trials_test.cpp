@@ -67,7 +67,7 @@ enum class Expect : std::uint8_t {
   honest,  // the same, or a status other than converged
   loose,   // close: a coarser test ended it
 };
-// One random problem: S independent systems of N unknowns.
+// A random problem: S independent systems of N unknowns.
 struct Case {
   std::uint64_t seed;
   DType dtype;

@@ -96,7 +96,7 @@ TEST_F(Passes, ProximalGradientsTakeTwo) {
 // Whether momentum restarts is known only after the new iterate.
 TEST_F(Passes, ARestartTakesOneMore) { expect(plan_fista(A, L1(0.1), b, {.L = 4.0}), 3); }
 
-// One pass to 2 x' - x, one for each dual variable with its projection and its change, and one that
+// A pass to 2 x' - x, one for each dual variable with its projection and its change, and one that
 // adds up their adjoints, stores the new values and computes the residual. The last one is joined
 // with the step of a dual variable of differences.
 TEST_F(Passes, PrimalDualStepsTakeTwoAndOneForEachTerm) {

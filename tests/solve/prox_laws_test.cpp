@@ -296,7 +296,7 @@ TEST(LocallyLowRanks, ShiftsAreThoseOfBlocksMovedAlong) {
   const Prox g = LocallyLowRank(0.8, {{"Ny", 3}}, "T", shifted);
   const Tensor x = g.prox(v, 1.0);
   EXPECT_TRUE(equal(g.prox(v, 1.0), x));  // the same key, the same shift
-  // One of the three shifts: the first block begins there, and the rows before it come last.
+  // Any of the three shifts: the first block begins there, and the rows before it come last.
   int matches = 0;
   for (index_t shift = 0; shift < 3; ++shift) {
     const NamedLinop roll = Roll("Ny T", "Ny", {-shift});

@@ -196,7 +196,7 @@ TEST_P(Svd, ABatchIsItsElements) {
   }
 }
 
-// One element has ended when the bases of the other are restarted.
+// An element has ended when the bases of the other are restarted.
 TEST_P(Svd, ElementsOfABatchEndOnTheirOwn) {
   const index_t n = 60;
   for (const bool is_first : {true, false}) {

@@ -28,7 +28,7 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 /// Errors  StateError: called from within a sink
 void set_log_sink(LogSink sink);
 
-/// One message to the sink. Safe to call from any thread, and while the process ends.
+/// A message to the sink. Safe to call from any thread, and while the process ends.
 void log(LogLevel level, std::string_view text) noexcept;
 
 }  // namespace palimpsest

@@ -21,7 +21,7 @@ struct RandomKey {
 void random_normal(RandomKey key, const MutableView& out, std::uint64_t first = 0);
 /// Uniform in [0, 1); complex: both parts.
 void random_uniform(RandomKey key, const MutableView& out, std::uint64_t first = 0);
-/// One uniform 64-bit word of the stream.
+/// A uniform 64-bit word of the stream.
 std::uint64_t random_bits(RandomKey key, std::uint64_t i);
 
 }  // namespace palimpsest

@@ -28,7 +28,7 @@ class StackTrace {
   const std::vector<std::string>& lines() const { return lines_; }
   /// Empty: no rewrite.
   const std::string& rewrite() const { return rewrite_; }
-  /// One call per line, the innermost first: its name where the program tells it, else the address
+  /// A call per line, the innermost first: its name where the program tells it, else the address
   /// in its file, for addr2line.
   std::string str() const;
 

@@ -20,13 +20,13 @@ struct EndedEarly {
   int code = kDone;
 };
 
-/// One subcommand: its options and arguments, and its work. Targets must outlive the run; a target
+/// A subcommand: its options and arguments, and its work. Targets must outlive the run; a target
 /// keeps its value when the option is absent, and the help shows that value as the default.
 class Command {
  public:
   /// An argument that must be given.
   Command& argument(const std::string& name, std::string& target, const std::string& help);
-  /// One or more arguments.
+  /// Arguments, one or more.
   Command& arguments(const std::string& name, std::vector<std::string>& target,
                      const std::string& help);
   /// `names` as `-o,--output`; `value` stands for the value in the help.

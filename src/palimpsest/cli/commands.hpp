@@ -8,7 +8,7 @@ namespace palimpsest::cli {
 /// Adds all of them, in the order in which help lists them.
 void add_commands(CommandLine& line);
 
-// One function per subcommand, each in the file of its name.
+// A function per subcommand, each in the file of its name.
 void add_bench(CommandLine& line);
 void add_compare(CommandLine& line);
 void add_completion(CommandLine& line);

@@ -68,7 +68,7 @@ struct FunctionOptions {
 };
 
 struct CopyOptions {
-  /// One pool of frames for both.
+  /// A pool of frames for both.
   bool share_memory = false;
   /// The copy reads and updates the container of the second where this function uses the first's.
   std::vector<std::pair<SharedVariable, SharedVariable>> swap = {};

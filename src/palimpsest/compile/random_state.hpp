@@ -26,7 +26,7 @@ class RandomState {
   /// A key for one draw, which no other draw takes.
   Variable next();
 
-  // As ops::random_normal and so on, each with a key of its own.
+  // Call ops::random_normal and so on, each with a key of its own.
   Variable normal(const ShapeArgument& shape, DType dtype = DType::float64,
                   const Operand& mean = 0.0, const Operand& deviation = 1.0);
   Variable uniform(const ShapeArgument& shape, DType dtype = DType::float64,

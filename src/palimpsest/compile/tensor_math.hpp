@@ -93,7 +93,7 @@ PALIMPSEST_OPERATOR(*=, mul)
 PALIMPSEST_OPERATOR(/=, div)
 #undef PALIMPSEST_OPERATOR
 
-// One overload for a tensor, one for the only result of a call.
+// An overload for a tensor, and one for the only result of a call.
 #define PALIMPSEST_UNARY(name)  \
   Tensor name(const Tensor& x); \
   inline Tensor name(const Results& x) { return name(x.tensor()); }

@@ -17,7 +17,7 @@
 namespace palimpsest {
 namespace {
 
-// One axis of a copy; strides in bytes.
+// An axis of a copy; strides in bytes.
 struct Axis {
   index_t extent, from, to;
 };

@@ -280,7 +280,7 @@ NamedLinop sized(const NamedLinop& part, const NamedLinop& chain) {
 
 NamedLinop distribute_parts(const NamedLinop& A, const Team& team, const Placement& in_front);
 
-// One operator that knows its sizes.
+// An operator that knows its sizes.
 NamedLinop distribute_one(const NamedLinop& A, const Team& team, const Placement& placement) {
   if (transforms_placed(A, placement)) return distributed_fft(A, team, placement);
   const Axes refused = refused_axes(A, placement);

@@ -134,7 +134,7 @@ NamedLinop Redistribute(Dims dims, Extents shape, const Team& team, Placement fr
   attributes.emplace_back("from", attribute_of(before));
   attributes.emplace_back("to", attribute_of(after));
   if (!out) {
-    // One name cannot have two sizes.
+    // A name cannot have two sizes.
     out.emplace();
     for (const ND& d : dims) {
       const bool is_cut = from.axis_of(d) || to.axis_of(d);

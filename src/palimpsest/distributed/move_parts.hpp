@@ -68,7 +68,7 @@ class MoveParts final : public CommunicationOp {
   bool is_adjoint_;
 };
 
-/// One axis of an array of which the ranks along an axis of the team hold parts.
+/// An axis of an array of which the ranks along an axis of the team hold parts.
 struct CutAxis {
   index_t axis = 0;    // counted from the front
   index_t extent = 0;  // of the whole array

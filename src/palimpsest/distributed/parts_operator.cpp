@@ -198,7 +198,7 @@ NamedLinop empty_normal(const NamedLinop& A, const NamedLinop* inner) {
   return make_container(empty_type(), {zero_like(A[0].N()), A[1].N()}, {});
 }
 
-// As other ranks cut their parts.
+// Cuts as other ranks cut their parts.
 NamedLinop empty_split(const NamedLinop& A, const Tile& tile) {
   return make_container(empty_type(), {A[0].split(tile), A[1].split(tile)}, {});
 }

@@ -41,7 +41,7 @@ PartRange part_range(index_t extent, int part, int parts);
 /// Threads  const members may be called concurrently; communication is one at a time
 class Team {
  public:
-  /// One rank without axes. Needs no MPI.
+  /// A rank without axes. Needs no MPI.
   Team();
   /// All ranks of the run, in this shape. A team of one rank needs no MPI.
   ///

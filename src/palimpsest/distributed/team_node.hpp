@@ -53,7 +53,7 @@ int coordinate_of(const Team& team, int rank, std::string_view axis);
 void exchange(const Team& team, std::span<const Parcel> parcels, std::span<const Place> places,
               double timeout_s = 0);
 
-/// One block of bytes of each rank of the team, in the order of ranks.
+/// A block of bytes of each rank of the team, in the order of ranks.
 std::vector<std::string> gather_texts(const Team& team, const std::string& mine,
                                       double timeout_s = 0);
 

@@ -15,7 +15,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Messages that one process sends when a plan runs.
 Traffic traffic_of(const Plan& plan);
 
-/// One rank when an operator is applied.
+/// A rank when an operator is applied.
 struct RankPlan {
   int rank = 0;
   index_t peak_bytes = 0;       ///< above its part of the input and of the parameters

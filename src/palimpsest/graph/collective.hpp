@@ -40,7 +40,7 @@ class Collective {
   /// equal.
   virtual int turn() const = 0;
   virtual OpPtr with_turn(int turn) const = 0;
-  /// One op for all these nodes, one after the other: it takes all their inputs, gives all their
+  /// An op for all these nodes, one after the other: it takes all their inputs, gives all their
   /// outputs, with the same bits and fewer messages. One of the nodes has this op. Null if there is
   /// no such op.
   virtual OpPtr joined(std::span<const Apply>) const { return nullptr; }

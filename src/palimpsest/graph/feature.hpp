@@ -15,7 +15,7 @@ namespace PALIMPSEST_API palimpsest {
 
 class FunctionGraph;
 
-/// One use of a variable: input `index` of `node`, or output `index` of the graph when `node` is
+/// A use of a variable: input `index` of `node`, or output `index` of the graph when `node` is
 /// undefined.
 struct Use {
   Apply node;

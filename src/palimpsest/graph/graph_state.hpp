@@ -112,7 +112,7 @@ struct Run {
   PointerSet<Record> passed;  // those whose walks left out values
 };
 
-/// One overwritten input of a node, and the variables that share its memory.
+/// An overwritten input of a node, and the variables that share its memory.
 struct Record {
   NodeInfo* node = nullptr;
   int input = 0;

@@ -11,7 +11,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// One input of a node that it has a kernel to overwrite.
+/// An input of a node that it has a kernel to overwrite.
 struct InplaceCandidate {
   int input = 0;
   OpPtr op;               // the variant that overwrites it

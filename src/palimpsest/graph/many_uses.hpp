@@ -30,7 +30,7 @@ class ChildrenByPlace {
   bool empty() const { return all_.empty(); }
   /// Numbers do not decrease.
   void add(const Child& child, std::size_t number);
-  /// Those of these numbers that may show part of these regions, in the order they came.
+  /// Children of these numbers that may show part of these regions, in order.
   std::vector<Child> near(const std::vector<Region>& regions, std::size_t from = 0,
                           std::size_t to = std::numeric_limits<std::size_t>::max()) const;
 

@@ -14,7 +14,7 @@ std::vector<NodeInfo*> sorted_by_label(const PointerSet<NodeInfo>& nodes) {
   return list;
 }
 
-// One step of a breadth-first search within an interval of labels.
+// A step of a breadth-first search within an interval of labels.
 struct Frontier {
   PointerSet<NodeInfo> seen;  // in the order of arrival: those from n_done on are open
   std::size_t n_done = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostAxes = 8;
 
-// One axis of the middle array, in bytes: extent, stride in the dense middle, stride in the parent.
+// An axis of the middle array, in bytes: extent, stride in the dense middle, stride in the parent.
 struct Axis {
   index_t extent, dense, bytes;
 };

@@ -31,7 +31,7 @@ class Region {
     int child_axis = -1;       // the axis of the child along which k runs; -1 if irrelevant
     friend bool operator==(const Range&, const Range&) = default;
   };
-  /// One axis of the child: bytes in the parent from one element to the next.
+  /// An axis of the child: bytes in the parent from one element to the next.
   struct Stride {
     index_t extent = 1, bytes = 0;
     friend bool operator==(const Stride&, const Stride&) = default;

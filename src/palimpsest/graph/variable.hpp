@@ -68,7 +68,7 @@ class Flag {
   bool value_;
 };
 
-/// One value of a graph: a handle, compared by identity. A root is an input, a constant or a shared
+/// A value of a graph: a handle, compared by identity. A root is an input, a constant or a shared
 /// variable; every other variable is an output of an Apply.
 ///
 /// Aliases  copying the handle keeps identity; graphs that users build are never changed
@@ -203,7 +203,7 @@ class ShapeArgument {
   std::vector<Operand> extents_;
 };
 
-/// One entry of an index into a Variable: of a basic index, or an array of integers or bools.
+/// An entry of an index into a Variable: of a basic index, or an array of integers or bools.
 class IndexEntry {
  public:
   IndexEntry(std::integral auto i) : basic_(static_cast<index_t>(i)) {}

@@ -138,7 +138,7 @@ class EigenMaps {
       contract(space_.polynomial.data<Complex>(), s_.offsets(1) * s_.offsets(2) * s_.pairs(),
                s_.kernel[0], z, s_.n[0], common.plane);
       std::atomic<index_t> next{0};
-      // One range per worker: there are no more threads than workers.
+      // A range per worker: there are no more threads than workers.
       parallel_ranges(n_workers, 1, [&](index_t begin, index_t end) {
         for (index_t w = begin; w < end; ++w) {
           Worker worker(s_, has_vectors_, at + common.room.bytes() + w * each);

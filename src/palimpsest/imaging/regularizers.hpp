@@ -51,7 +51,7 @@ struct Regularizer {
   DifferenceDirection direction = DifferenceDirection::backward;
   /// For generalized variation: the weight of the second order over that of the first.
   double ratio = 2;
-  /// As given to parse_regularizer(): its name in messages.
+  /// Text given to parse_regularizer(): its name in messages.
   std::string text = {};
 };
 
@@ -101,7 +101,7 @@ bool is_constraint(const Regularizer& regularizer);
 /// True if the regularizers tie the points along this dimension of the image together.
 bool ties(const std::vector<Regularizer>& regularizers, const ND& d);
 
-/// The one that bounds |A x - y|; null: none does.
+/// The term that bounds |A x - y|; null: none does.
 const Regularizer* ball_of(const std::vector<Regularizer>& regularizers);
 
 /// True if all of them are quadratic, so that the image is linear in the data.

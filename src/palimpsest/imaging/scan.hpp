@@ -145,7 +145,7 @@ struct ScanLayout {
   index_t samples_of_images = 0;
 };
 
-/// One logical scan, in memory.
+/// A logical scan, in memory.
 struct Scan {
   ScanLayout layout;
   /// complex64 (S, T, C, z, y, x), or along a trajectory (S, C, readouts, samples) with the

@@ -74,7 +74,7 @@ struct ScanReconstructionOptions {
   Team team = {};
 };
 
-/// One step on the way from file to image, and the most that is held during it.
+/// A step on the way from file to image, and the most that is held during it.
 struct Stage {
   std::string name;
   index_t bytes = 0;

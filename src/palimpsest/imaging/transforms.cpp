@@ -114,7 +114,7 @@ ImageOf least_squares_along(const Tensor& trajectory, const Extents& image,
   };
 }
 
-// As one coil sees it, whose map is 1.
+// Image as a single coil sees it, whose map is 1.
 ImageOf regularized_along(const Tensor& trajectory, const Extents& image,
                           const InverseTransformOptions& options) {
   Extents coil = image;

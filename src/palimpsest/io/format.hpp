@@ -36,7 +36,7 @@ struct ImageFormat {
 };
 /// All `const ImageFormat& image_format_types::<name>()` of this layer, which the build lists.
 std::vector<const ImageFormat*> image_formats();
-/// That of a file, by its content; null: none of them.
+/// Format of a file, by its content; null: none of them.
 ///
 /// Errors   IoError: no such file
 const ImageFormat* detect_image_format(const std::string& path);

@@ -64,7 +64,7 @@ enum class ReadoutFlag : int {
   phase_stabilization = 31,
 };
 
-/// One readout of all coils: where in k-space it lies, and where in RawScan::samples.
+/// A readout of all coils: where in k-space it lies, and where in RawScan::samples.
 struct Readout {
   std::uint64_t flags = 0;
   index_t n_samples = 0, n_coils = 0;

@@ -148,7 +148,7 @@ struct ImageFileParts {
   std::uint64_t extents[5] = {};
 };
 
-/// As parse_raw_file(): in a process of its own. Without a name the first series is parsed, if
+/// Like parse_raw_file() in a process of its own. Without a name the first series is parsed, if
 /// there is one.
 void parse_image_file(const std::string& path, std::uint64_t file_bytes, const std::string& series,
                       Arena& arena, ImageFileResult& result);

@@ -63,7 +63,7 @@ Tensor center_crop(const Tensor& x, const Extents& size);
 Variable end_pad(const Variable& x, const Extents& size);
 Tensor end_pad(const Tensor& x, const Extents& size);
 
-/// As the operator of that name.
+/// Does as the operator of that name.
 Variable convolve(const Variable& x, const Variable& kernel, Boundary boundary = Boundary::zeros);
 Tensor convolve(const Tensor& x, const Tensor& kernel, Boundary boundary = Boundary::zeros);
 

@@ -38,7 +38,7 @@ struct alignas(64) BlockHeader {
 };
 static_assert(sizeof(BlockHeader) == 64);
 
-/// One reference to one allocation. Move-only; share() makes another one.
+/// A reference to one allocation. Move-only; share() makes another one.
 ///
 /// Aliases  all references show the same bytes; only the sole one may write (Storage sees to it)
 /// Threads  different references may be used concurrently
@@ -75,7 +75,7 @@ class Block {
   bool is_sole() const { return cow::is_sole(header_->word); }
   /// Number of references, this one included.
   std::uint32_t references() const;
-  /// One more reference: O(1), allocates nothing. OverflowError beyond 2^31.
+  /// Another reference: O(1), allocates nothing. OverflowError beyond 2^31.
   Block share() const {
     if (!cow::add_ref(header_->word)) [[unlikely]]
       throw_too_many();

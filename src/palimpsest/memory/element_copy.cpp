@@ -6,7 +6,7 @@
 namespace palimpsest {
 namespace {
 
-// One axis; a size that the compiler knows makes each copy a load and a store.
+// An axis; a size that the compiler knows makes each copy a load and a store.
 template <std::size_t kItem>
 void copy_axis(const std::byte* source, std::int64_t source_step, std::byte* target,
                std::int64_t target_step, index_t n) {

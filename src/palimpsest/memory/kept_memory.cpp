@@ -39,7 +39,7 @@ RawMemory obtain_from_heap(std::size_t bytes) {
   return {memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + kAlignment, 0};
 }
 
-// One page for the header, then the data in whole pages, from a huge-page boundary on: so the
+// A page for the header, then the data in whole pages, from a huge-page boundary on: so the
 // header does not cost a huge page of its own. The surplus of the mapping on both sides is given
 // back at once. At most `used` bytes will be touched: the last, partly used huge page consists of
 // small pages, so that no unused bytes are resident.

@@ -42,7 +42,7 @@ class MemoryMap {
   void copy();
   /// Copies the storages that are not on `device`; the others map to themselves.
   void to(Device device);
-  /// As to(), and gives up its sources. After all allocations `prepare` runs; map() answers then,
+  /// Copies and gives up its sources. After all allocations `prepare` runs; map() answers then,
   /// although nothing is copied yet. Then each source is released as soon as its bytes are copied.
   /// An exception of prepare leaves the map unchanged.
   void move_to(Device device, const std::function<void()>& prepare);
@@ -59,7 +59,7 @@ class MemoryMap {
     std::int64_t buffer = 0;  ///< bytes allocated for it; lazy clones count with the first of them
     int views = 0;
   };
-  /// One per storage, in the order of their first views.
+  /// A group per storage, in the order of their first views.
   std::vector<Group> groups() const;
   /// Bytes that copy() would allocate; afterwards, bytes that it did allocate.
   std::int64_t bytes() const;

@@ -35,7 +35,7 @@ struct Entry {
 extern const Entry kAnonymousAny;
 }  // namespace named
 
-/// One dimension of a named shape: a name such as `Nx`, `coil`, `K12`, or a wildcard.
+/// Dimension of a named shape: a name such as `Nx`, `coil`, `K12`, or a wildcard.
 ///
 ///   `...`  zero or more dimensions
 ///   `()`   exactly one dimension of any name; every occurrence is independent
@@ -88,7 +88,7 @@ class NamedDimension {
   }
   /// By base, then index; no index comes first.
   friend std::strong_ordering operator<=>(const NamedDimension& a, const NamedDimension& b);
-  /// As texts: malformed ones equal nothing.
+  /// Compare as texts: malformed ones equal nothing.
   template <Text T>
   friend bool operator==(const NamedDimension& a, const T& b) {
     return a.text() == canonical(std::string_view(b));

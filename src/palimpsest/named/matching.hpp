@@ -33,7 +33,7 @@ Match match(const Dims& s, const Dims& t);
 /// refinements are possible. It never guesses.
 Dims resolve_wildcards(const Dims& s, const Dims& t);
 
-/// One shape that has room for all: names match by their bases, a wildcard gives way to a name,
+/// A shape that has room for all: names match by their bases, a wildcard gives way to a name,
 /// and of two indices of one base the higher wins.
 /// Errors   ShapeError "incompatible", "ambiguous"; ValueError for an empty list
 Dims max_shape(const std::vector<Dims>& shapes);

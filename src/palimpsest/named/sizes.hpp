@@ -26,7 +26,7 @@ class DimSizes {
   bool contains(const NamedDimension& d) const { return entries_.contains(d); }
   /// The size of one dimension; none for an unknown one and for `...`.
   std::optional<index_t> size(const NamedDimension& d) const;
-  /// One number for a dimension, any number for `...`. ShapeError "is unknown".
+  /// A number for a dimension, any number for `...`. ShapeError "is unknown".
   const Extents& operator[](const NamedDimension& d) const;
   /// All, ordered by dimension.
   const std::map<NamedDimension, Extents>& entries() const { return entries_; }

@@ -195,7 +195,7 @@ Variable missing_gradient(const Variable& v, Disconnected disconnected) {
   return disconnected == Disconnected::zero ? ops::zeros_like(v) : Variable();
 }
 
-// As pullback(); no variable of wrt is behind `ends`.
+// Does as pullback(); no variable of wrt is behind `ends`.
 std::vector<Variable> pulled_back(std::span<const Variable> outs, std::span<const Variable> wrt,
                                   std::span<const Variable> cotangents,
                                   std::span<const Variable> ends) {

@@ -20,7 +20,7 @@
 namespace PALIMPSEST_API palimpsest {
 namespace inplace {
 
-// One for each scalar function: `add_inplace(x, y)` is x + y in the memory of x.
+// A function for each scalar one: `add_inplace(x, y)` is x + y in the memory of x.
 #define PALIMPSEST_INPLACE_1(name) Variable name##_inplace(const Variable& x);
 #define PALIMPSEST_INPLACE_2(name) Variable name##_inplace(const Variable& x, const Operand& y);
 #define PALIMPSEST_INPLACE_3(name) \

@@ -407,7 +407,7 @@ class Arranger {
   Plan& plan_;
   std::vector<bool> is_kept_;  // per buffer: is it looked at when the last step is done?
   const PlanRequest& request_;
-  // As of order_problem():
+  // Parts of order_problem():
   std::vector<std::vector<int>> steps_of_;             // per buffer: that use it
   std::vector<std::vector<int>> parts_in_, parts_of_;  // outermost, per buffer; next ones, per part
 };

@@ -29,7 +29,7 @@ struct LaneSchedule {
   index_t length = 0;
 };
 
-/// One step after the other, each of length 1.
+/// Puts one step after the other, each of length 1.
 LaneSchedule in_one_lane(std::span<const int> order);
 
 /// Each step, in the given order, goes to the lane where it can start first; a small one to that of

@@ -12,7 +12,7 @@ namespace palimpsest {
 /// Alignment of every offset in an arena.
 inline constexpr index_t kArenaAlignment = 64;
 
-/// One buffer to be placed: bytes, and the first and last step at which it is live.
+/// A buffer to be placed: bytes, and the first and last step at which it is live.
 struct Interval {
   index_t bytes = 0;
   int first = 0, last = 0;

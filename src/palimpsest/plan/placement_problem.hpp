@@ -22,7 +22,7 @@ struct Problem {
   index_t lower_bound = 0;
 };
 
-/// One offset per item, and the height of all.
+/// An offset per item, and the height of all.
 struct Packing {
   std::vector<index_t> offsets;
   index_t height = 0;

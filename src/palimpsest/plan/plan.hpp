@@ -51,7 +51,7 @@ struct PlannedGuard {
 
 struct LoopPlan;
 
-/// One step: an op on slots. Views are not steps: they only change a layout.
+/// A step: an op on slots. Views are not steps: they only change a layout.
 struct PlannedStep {
   Apply node;
   std::vector<int> inputs = {};                    // slots
@@ -122,7 +122,7 @@ struct Plan {
   /// if that needs no further thread.
   int lanes = 1;
   index_t parallel_grain = 0;
-  /// One per device where values live on several; empty where all are on the device of the
+  /// An arena per device where values live on several; empty where all are on the device of the
   /// arguments. Sizes below are sums over all devices.
   std::vector<PlannedArena> arenas;
   /// Everything a call holds above arguments, containers and constants.

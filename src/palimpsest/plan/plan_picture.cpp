@@ -105,7 +105,7 @@ class Picture {
           "x2=\"{5}\" y2=\"{4:.2f}\" stroke=\"#bbb\" stroke-width=\"0.5\"/>\n",
           kLeft - 6, y_of(bytes) + 4, bytes_text(bytes), kLeft, y_of(bytes), kWidth - 20);
     }
-    // As many names of steps as there is room for.
+    // Shows as many names of steps as there is room for.
     const int every = std::max(1, static_cast<int>(13 / step_width_) + (step_width_ < 13 ? 1 : 0));
     for (int i = 0; i < static_cast<int>(plan_.steps.size()); i += every) {
       const double x = x_of(i) + step_width_ / 2 + 4, y = kTop + kHeight + 8;

@@ -31,7 +31,7 @@ std::vector<Visits> visits_of(const Plan& plan) {
   return visits;
 }
 
-// One pass over memory, or less. Not the same as is_cheap(): that a result may be computed twice
+// A pass over memory, or less. Not the same as is_cheap(): that a result may be computed twice
 // wherever this is convenient.
 bool takes_one_pass(const Op& op) {
   return op.is_cheap() || dynamic_cast<const ops::Elementwise*>(&op) ||

@@ -33,7 +33,7 @@ std::string name_in_numpy(nb::handle object) {
   }
 }
 
-// One object per dtype, until the interpreter ends.
+// An object per dtype, until the interpreter ends.
 PyObject* objects[kDTypeCount] = {};
 
 void forget_objects() {

@@ -78,7 +78,7 @@ ClassFacts find_facts(nb::handle type) {
 using KnownClasses = std::unordered_map<PyObject*, ClassFacts>;
 constinit Global<KnownClasses> all_classes;
 KnownClasses& known_classes() { return all_classes.get(); }
-// The one that was asked for last: the next is mostly the same.
+// The class that was asked for last: the next is mostly the same.
 constinit const KnownClasses::value_type* latest = nullptr;
 
 bool leads_to_an_array(Road road) {
@@ -297,7 +297,7 @@ Tensor known_memory(Tensor tensor) {
 
 // -- numbers of Python and lists of them -------------------------------------------------------
 
-// As many axes as an array of NumPy may have.
+// The number of axes that an array of NumPy may have.
 constexpr std::size_t kDeepest = 64;
 
 enum class Rank : std::uint8_t { boolean, integer, real, complex };

@@ -59,7 +59,7 @@ const char* keyword_of(const char* field);
 std::shared_ptr<GlobalObject> shared_object(nb::object object);
 /// A callback of Python. Its exceptions end the solve and arrive as they are.
 std::function<bool(const SolveInfo&)> as_callback(nb::handle f);
-/// One that shows how far a solve is, then calls `callback`. None: nothing is shown.
+/// A callback that shows how far a solve is, then calls `callback`. None: nothing is shown.
 std::function<bool(const SolveInfo&)> with_progress(nb::handle progress, int iterations,
                                                     std::function<bool(const SolveInfo&)> callback);
 

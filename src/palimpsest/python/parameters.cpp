@@ -193,7 +193,7 @@ void bind_parameters(nb::module_& m) {
   c.def("__array_ufunc__", universal)
       .def("__array_function__",
            [](nb::handle, nb::handle f, nb::handle, nb::handle arguments, nb::handle named) {
-             // As NumPy computes without this method: the parameter is an array there.
+             // Computes as NumPy without this method: the parameter is an array there.
              return nb::object(f.attr("_implementation")(*nb::borrow<nb::tuple>(arguments),
                                                          **nb::borrow<nb::dict>(named)));
            })

@@ -157,7 +157,7 @@ std::string docstring(const std::string& key, std::string_view fallback,
 
 // -- functions ------------------------------------------------------------------------------------
 
-// One C function each, so that none of them is a method of something else.
+// A C function each, so that none of them is a method of something else.
 constexpr std::size_t kMost = 1024;
 struct Visible {
   std::string name;  // in errors: `Tensor.flip`

@@ -25,7 +25,7 @@ struct RewriteResult {
   }
 };
 
-/// One variable per output of a node, undefined where the output stays; empty: nothing to replace.
+/// A variable per output of a node, undefined where the output stays; empty: nothing to replace.
 using Replacements = std::vector<Variable>;
 
 /// A rewrite of one node at a time.

@@ -34,7 +34,7 @@ const T* op_of(const Variable& v) {
   return v.is_root() ? nullptr : op_as<T>(*v.node()->owner->op);
 }
 
-/// The one scalar operation that a node applies to operands of one dtype, without a conversion and
+/// The only scalar operation that a node applies to operands of one dtype, without a conversion and
 /// without overwriting anything; `identity` for a conversion.
 std::optional<ScalarOp> plain_op(const Apply& node);
 bool is_plain(const Apply& node, ScalarOp op);

@@ -32,7 +32,7 @@ struct RewriteHints {
 /// inputs that are not lent are protected.
 inline constexpr double kFirstInplacePosition = 49.5;
 
-/// One pass over a graph: changes it through FunctionGraph's edits and returns the number of
+/// A pass over a graph: changes it through FunctionGraph's edits and returns the number of
 /// changes.
 struct Rewrite {
   std::string name;
@@ -40,7 +40,7 @@ struct Rewrite {
   /// Words by which modes choose; the name is one, and so is `all`.
   std::set<std::string> tags;
   std::function<RewriteResult(FunctionGraph& graph, const RewriteHints& hints)> run;
-  /// One line of description.
+  /// A line of description.
   std::string what = {};
   bool has_tag(std::string_view tag) const;
 };

@@ -64,7 +64,7 @@ Call::Call(const FunctionState& impl)
       is_held_(impl.cell_count()) {}
 
 void Call::keep(std::size_t input, Tensor made) {
-  // One input may be converted or cloned, and then be copied because it is overwritten.
+  // An input may be converted or cloned, and then be copied because it is overwritten.
   bound_[input] = {made_.add(std::move(made), 2 * program_.n_inputs()), true, false, false};
 }
 

@@ -227,7 +227,7 @@ bool Call::containers_are_apart(std::span<Tensor> outs) const {
   };
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     const BoundInput& bound = bound_[i];
-    // As the default value of an argument, and perhaps once more.
+    // Held as the default value of an argument, and perhaps once more.
     if (bound.is_container && i < program_.arguments.size()) return false;
     const bool is_foreign = bound.state == StorageState::foreign_writable ||
                             bound.state == StorageState::foreign_read_only;
@@ -393,7 +393,7 @@ void Call::prepare() {
   const BorrowedFrame frame(*impl_.pool, planned, device(), any_thread, values);
 }
 
-// As Frame::run and hand_over, with a watch that may end the call at any step.
+// Does as Frame::run and hand_over, with a watch that may end the call at any step.
 void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement) {
   SmallVector<const Tensor*, 32> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);

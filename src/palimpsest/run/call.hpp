@@ -47,7 +47,7 @@ class MadeTensors {
   std::vector<Tensor> list_;
 };
 
-/// One call, on the stack of the caller. Everything that can fail comes before the first step that
+/// A call, on the stack of the caller. Everything that can fail comes before the first step that
 /// overwrites a container, in this order:
 ///  1. bind: values are matched with inputs and filtered
 ///  2. hold: containers, and those that their values are derived from, are locked in the order of

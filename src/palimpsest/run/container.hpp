@@ -35,7 +35,7 @@ struct GetOptions {
   bool return_internal_type = false;
 };
 struct SetOptions {
-  /// As in ContainerOptions.
+  /// Option of ContainerOptions.
   bool borrow = false;
 };
 

@@ -61,9 +61,9 @@ class Frame {
   /// that is not an Error becomes an OpError. Of several errors the first one in the order of the
   /// graph is thrown: after an error the earlier steps of the graph still run.
   void run() const;
-  /// As run(), and adds the seconds of each step.
+  /// Does as run(), and adds the seconds of each step.
   void run_measured(std::span<double> seconds) const;
-  /// As run(), one step after the other, with a watch. The measurement (null: none) pauses while
+  /// Does as run(), step after step, with a watch. The measurement (null: none) pauses while
   /// the watch works.
   void run_watched(CallWatch& watch, CallMeasurement* measurement) const;
 

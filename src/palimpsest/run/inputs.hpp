@@ -80,7 +80,7 @@ struct Out {
   OutOptions options;
 };
 
-/// One output, or a list of them; the form of a call's results follows.
+/// An output, or a list of them; the form of a call's results follows.
 class Outputs {
  public:
   Outputs() = default;
@@ -118,7 +118,7 @@ struct Keyword {
 Keyword kw(std::string name, Value value);
 Keyword kw(const Variable& variable, Value value);
 
-/// One argument of a call. Refers to the tensor that it was made of.
+/// An argument of a call. Refers to the tensor that it was made of.
 class Argument {
  public:
   Argument(const Tensor& tensor) : tensor_(&tensor) {}

@@ -19,7 +19,7 @@ namespace palimpsest {
 class Frame;
 struct Program;
 
-/// One step of a plan and the memory that it works on.
+/// A step of a plan and the memory that it works on.
 struct StepAccess {
   std::size_t step;
   const Apply& node;

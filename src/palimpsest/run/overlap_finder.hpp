@@ -13,7 +13,7 @@ namespace palimpsest {
 
 namespace detail {
 
-/// One tensor.
+/// A tensor.
 struct OverlapEntry {
   std::uint64_t block = 0, storage = 0;  // ids
   index_t low = 0, high = 0;             // addresses of bytes [low, high)

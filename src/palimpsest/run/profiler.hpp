@@ -35,7 +35,7 @@ class Profiler {
   std::vector<Entry> entries_;  // guarded by mutex_
 };
 
-/// One call under measurement: its time, and the device's allocations if the profiler wants them.
+/// A call under measurement: its time, and the device's allocations if the profiler wants them.
 class CallMeasurement {
  public:
   CallMeasurement(Profiler& profiler, Device device);

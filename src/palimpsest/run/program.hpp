@@ -153,7 +153,7 @@ struct Program : ProgramOptions {
                                     : static_cast<int>(input - arguments.size());
   }
   PlanCache::Entry make_plan_for(std::vector<Layout> signature) const;
-  /// As f(). The inspection may replace an InferredShapesError.
+  /// Does as f(). The inspection may replace an InferredShapesError.
   template <class F>
   auto with_checked_shapes(F&& f) const {
     try {

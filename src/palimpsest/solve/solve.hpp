@@ -36,7 +36,7 @@ enum class Status : std::uint8_t {
 };
 std::string_view name_of(Status status);
 
-/// One line of a solver's history.
+/// A line of a solver's history.
 struct Record {
   int iteration = 0;
   double residual = 0;   ///< the number compared with the tolerance

@@ -88,7 +88,7 @@ enum class DlpackAccess : std::uint8_t {
 /// Errors   those above; AliasError: `writable`, and elements overlap one another;
 ///          OutOfMemory: `writable`, and shared data could not be copied
 dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access);
-/// As `writable`, for receivers of the form before 1.0, which nothing tells that they may not
+/// Does as `writable`, for receivers of the form before 1.0, which nothing tells that they may not
 /// write.
 dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t);
 

@@ -58,7 +58,7 @@ class NumberFormat {
     return mantissa.size() - mantissa.find('.') - 1;
   }
 
-  // As short as identifies the number among those of its type, or rounded to the precision if that
+  // Fewest digits for the number among those of its type, or rounded to the precision if that
   // is shorter; always with a point.
   Digits digits(double value) const {
     std::array<char, 400> buffer;

@@ -32,7 +32,7 @@ inline constexpr struct NewAxis {
 } newaxis;
 inline constexpr struct EllipsisIndex {
 } ellipsis;
-/// One entry of a basic index: an element, a range, everything, a new axis, or `...`.
+/// An entry of a basic index: an element, a range, everything, a new axis, or `...`.
 using Index = std::variant<index_t, Slice, All, NewAxis, EllipsisIndex>;
 
 /// An array: a handle to a Storage with dtype, shape, strides (in elements) and offset.

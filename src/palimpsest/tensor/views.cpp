@@ -195,7 +195,7 @@ Tensor Tensor::unfold(index_t axis, index_t size, index_t step) const {
   const index_t stride = strides_[a];
   view.shape_[a] = (shape_[a] - size) / step + 1;
   view.is_plain_ = is_plain_ && size <= step;
-  // One window needs no stride; the product might not fit.
+  // A window needs no stride; the product might not fit.
   view.strides_[a] = view.shape_[a] > 1 ? checked_multiply(stride, step) : stride;
   view.shape_.push_back(size);
   view.strides_.push_back(stride);

@@ -62,7 +62,7 @@ bool ends_in_any(const std::string& path, std::initializer_list<const char*> end
                      [&](const char* ending) { return ends_in(path, ending); });
 }
 
-// That of the files that end so; null: none.
+// The format of files that end so; null: none.
 const ImageFormat* image_format_of(const std::string& path) {
   for (const ImageFormat* format : image_formats()) {
     for (const std::string_view ending : format->endings) {
@@ -150,7 +150,7 @@ SortingBytes picture_bytes(const Extents& extents, const WriteImageOptions& opti
     bytes.tensors += pixels;
     bytes.others = std::max(bytes.others, 3 * pixels);
   } else {
-    // As double, as samples and compressed.
+    // The pixels as double, as samples and compressed.
     bytes.others = std::max(bytes.others, (8 + 2 * options.bits / 8) * pixels);
   }
   return bytes;

@@ -13,7 +13,7 @@ namespace palimpsest::cli {
 
 /// The options of `recon` and `plan`, as given.
 struct ReconOptions : CommonOptions {
-  /// Those that are given as the library takes them; reconstruction_options() adds the others.
+  /// Options that are given as the library takes them; reconstruction_options() adds the others.
   ScanReconstructionOptions how;
   std::string output, save, save_maps, plan, html, part;
   std::string method = "automatic";
@@ -28,7 +28,7 @@ struct ReconOptions : CommonOptions {
   bool partial_on_interrupt = false, strict = false;
   std::string progress = "bar";
   std::string scratch;
-  /// As given: `C=2,T=2`.
+  /// Text as given: `C=2,T=2`.
   std::string place;
   /// Ranks of a plan that need not be there.
   std::optional<index_t> ranks;

@@ -26,7 +26,7 @@ Command& add_shared(Command& command, CommonOptions& options);
 /// Adds all of them.
 Command& add_common(Command& command, CommonOptions& options);
 
-/// One run of a command that computes: its outputs, its report, its announced and measured bytes.
+/// A run of a command that computes: its outputs, its report, its announced and measured bytes.
 class Run {
  public:
   /// Counts bytes and seconds from here on.

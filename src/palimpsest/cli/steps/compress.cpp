@@ -27,7 +27,7 @@ Tensor read_maps(const std::string& path, const Extents& kspace) {
   return maps;
 }
 
-// They go through the operator of images.
+// Maps go through the operator of images.
 Tensor compressed_maps(const Tensor& given, const Compression& by, const Extents& kspace) {
   const Tensor maps = given.to(DType::complex64);
   if (maps.rank() == kspace.size()) return by.image(maps);

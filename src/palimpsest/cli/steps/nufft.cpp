@@ -155,7 +155,7 @@ void nufft(NufftCommand options) {
       result.names = Dims("C") + usual_names(d);
     }
   } else {
-    // As BART has it: (coil, readouts, samples, 1).
+    // Axes of BART: (coil, readouts, samples, 1).
     const bool is_cfl = options.output.ends_with(".cfl") || options.output.ends_with(".hdr");
     if (is_cfl) result.data = result.data.unsqueeze(-1);
     result.names = usual_names(result.data.rank());

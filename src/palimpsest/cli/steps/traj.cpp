@@ -57,7 +57,7 @@ Tensor trajectory_of(const TrajCommand& o) {
   return radial_trajectory(radial);
 }
 
-// As BART keeps it: complex (readouts, samples, 3), the third coordinate 0 in 2-D.
+// Form of BART: complex (readouts, samples, 3), the third coordinate 0 in 2-D.
 Tensor as_bart(const Tensor& trajectory) {
   const index_t d = trajectory.shape(2);
   Tensor result = Tensor::zeros({trajectory.shape(0), trajectory.shape(1), 3}, DType::complex64);

@@ -278,7 +278,7 @@ void StagedRun::decide(const Apply& node) {
   for (const Variable& v : pending_.finish({&node, 1})) drop(v);
 }
 
-// One element that stands for all elements; they are never read.
+// An element that stands for all elements; they are never read.
 Tensor without_values(const Extents& extents, const TensorType& type) {
   const bool is_empty = element_count(extents) == 0;
   return is_empty ? Tensor::empty(extents, type.dtype, type.device)

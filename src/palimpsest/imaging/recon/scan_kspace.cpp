@@ -162,7 +162,7 @@ void ScanReconstruction::Impl::take_scale(const Tensor& grid) {
   release_pages(grid);
 }
 
-// As (item, frame * coil, ..); along a trajectory (1, coil, 1, readout, sample).
+// Axes (item, frame * coil, ..); along a trajectory (1, coil, 1, readout, sample).
 Tensor ScanReconstruction::Impl::items_of_kspace(index_t slice, index_t group) {
   const ScanLayout& layout = scan.layout();
   if (layout.has_trajectory()) return samples_of(slice).unsqueeze(0);

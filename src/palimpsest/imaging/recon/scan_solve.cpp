@@ -218,7 +218,7 @@ void ScanReconstruction::Impl::take_scale_of_frames(index_t slice, Tensor of_sli
   if (has_place) of_slice.fill(Sample(0));
 }
 
-// One solve of a group, whose k-space is items_of_kspace().
+// A solve of a group, whose k-space is items_of_kspace().
 SolveResult ScanReconstruction::Impl::solved(const Tensor& kspace, const Tensor& of_item,
                                              index_t slice, index_t group, index_t item,
                                              const ImageSolver::ScaleOf& scale_of) {

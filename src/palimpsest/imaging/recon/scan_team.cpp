@@ -187,7 +187,7 @@ void ScanReconstruction::Impl::gather(ScanReconstructionResult& result) {
   if (kept_maps) gather_maps();
 }
 
-// One rank after the other: rank 0 holds one part beside the image.
+// Takes one rank after the other: rank 0 holds one part beside the image.
 void ScanReconstruction::Impl::gather_images(Tensor& image) {
   const index_t n = scan.layout().n_items();
   const auto place_at = [&](index_t solve) {

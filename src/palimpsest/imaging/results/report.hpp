@@ -12,7 +12,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// One step of a run: its peak bytes and its seconds.
+/// A step of a run: its peak bytes and its seconds.
 struct ReportStage {
   std::string name;
   index_t bytes = 0;

@@ -11,7 +11,7 @@
 
 namespace palimpsest {
 
-/// One node in one pass, and its inputs.
+/// A node in one pass, and its inputs.
 struct StepContext {
   std::string_view pass;  // `reference`, `isolated`, `production`
   Apply node;

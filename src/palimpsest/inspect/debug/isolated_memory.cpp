@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an isolated step: its memory, the execution, and the changes found in memory.
+// A run of an isolated step: its memory, the execution, and the changes found in memory.
 #include <fmt/format.h>
 
 #include <algorithm>

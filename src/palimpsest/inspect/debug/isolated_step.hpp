@@ -55,7 +55,7 @@ class IsolatedStep {
   /// Errors  of DebugMode; exceptions of the op, with a note
   std::vector<DebugValue> check(bool with_patterns);
 
-  /// One run with its checks of memory; the op's exception is in the outcome.
+  /// A run with its checks of memory; the op's exception is in the outcome.
   RunOutcome run(const RunSetup& setup) const;
 
  private:

@@ -32,7 +32,7 @@ const ElementwiseProgram* fused_program(const Apply& node) {
   return operations > 1 ? &op->program() : nullptr;
 }
 
-// One element of any dtype.
+// An element of any dtype.
 struct Element {
   alignas(16) std::array<std::byte, 16> bytes{};
   DType dtype = DType::float64;

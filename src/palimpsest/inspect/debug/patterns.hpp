@@ -10,7 +10,7 @@
 
 namespace palimpsest {
 
-/// One way to lay out all results of a step.
+/// A way to lay out all results of a step.
 struct Pattern {
   std::string name;
   std::vector<Destination> destinations;

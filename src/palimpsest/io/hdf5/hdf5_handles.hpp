@@ -63,7 +63,7 @@ inline void check(herr_t status, std::string_view doing) {
   if (status < 0) fail(doing);
 }
 
-/// One member of the standard's header: its type in memory and how many of it, 0 for no array.
+/// A member of the standard's header: its type in memory and how many of it, 0 for no array.
 struct Member {
   const char* name;
   std::size_t offset;

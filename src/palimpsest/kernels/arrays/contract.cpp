@@ -33,7 +33,7 @@ constexpr index_t kLeastRows = 256;        // rows of a block of a long product
 constexpr index_t kLargestOfParts = 4096;  // elements of a product whose sum over k may be cut
 constexpr std::size_t kAlignment = 64;
 
-// One label: its extent and its stride in each operand, 0 where it does not occur.
+// A label: its extent and its stride in each operand, 0 where it does not occur.
 struct Label {
   index_t extent = 1;
   std::array<index_t, 3> strides{};

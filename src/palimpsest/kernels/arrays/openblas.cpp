@@ -242,7 +242,7 @@ void BlasCaller::admit() {
     const std::lock_guard guard(mutex);
     const int now = present.load(std::memory_order_relaxed), before = most.load();
     if (now <= before) return;
-    // One buffer per new caller, and a page that OpenBLAS adds
+    // A buffer per new caller, and a page that OpenBLAS adds
     const std::size_t bytes = static_cast<std::size_t>(now - before) * (kBlasBufferBytes + 4096);
     void* const memory =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,7 +12,7 @@
 
 namespace palimpsest {
 
-/// One axis of a loop over N operands; steps in bytes.
+/// An axis of a loop over N operands; steps in bytes.
 template <int N>
 struct LoopAxis {
   index_t extent = 1;

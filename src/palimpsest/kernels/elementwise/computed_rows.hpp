@@ -79,7 +79,7 @@ class ComputedRows {
   index_t block_ = 1, item_ = 1;        // elements computed at once; bytes of the largest
 };
 
-/// One thread's reader. About 190 KiB; most programs touch a tenth of it.
+/// Reader of a thread. About 190 KiB; most programs touch a tenth of it.
 class ComputedRows::Reader {
  public:
   explicit Reader(const ComputedRows& rows);

@@ -216,7 +216,7 @@ void choose_tiles(Run& run, std::span<const ConstView> inputs,
     run.slot_bytes = longest * largest;
     return run.plan.slots() * run.slot_bytes;
   };
-  // One tile for work that one thread does alone.
+  // A tile for work that one thread does alone.
   const index_t count = run.loop.count();
   const index_t fair = count <= kParallelGrain ? count : std::max(kLongTile, count / kTilesAtLeast);
   index_t longest = (std::min(kLongestTile, fair) + kTileBlock - 1) / kTileBlock * kTileBlock;

@@ -32,7 +32,7 @@ class ElementwiseProgram {
   };
 
   ElementwiseProgram() = default;
-  /// One op on inputs of these dtypes; its result is the output.
+  /// An op on inputs of these dtypes; its result is the output.
   ElementwiseProgram(ScalarOp op, std::span<const DType> input_dtypes);
 
   /// A new input; returns its register. ValueError beyond kMaxInputs (output: kMaxOutputs).

@@ -9,7 +9,7 @@
 
 namespace palimpsest {
 
-/// One step of a machine. It has one accumulator a, of several vectors, and operands x and y in
+/// A step of a machine. It has one accumulator a, of several vectors, and operands x and y in
 /// memory. Products and sums are rounded separately on every processor.
 enum class Verb : std::uint8_t {
   load,         // a = x

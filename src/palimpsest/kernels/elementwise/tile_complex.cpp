@@ -217,7 +217,7 @@ HWY_INLINE V both_magnitude(V a) {
     if (HWY_UNLIKELY(!hn::AllTrue(d, safe))) repair_magnitudes(a, square, magnitude);
     return magnitude;
   } else {
-    // One square root for both halves.
+    // A square root for both halves.
     const Halves<V> parts = widened(a);
     const auto roots = hn::Sqrt(hn::OddEven(both_norm2(parts.high), both_norm2(parts.low)));
     return narrowed<V>({hn::DupEven(roots), hn::DupOdd(roots)});

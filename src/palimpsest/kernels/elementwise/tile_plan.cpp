@@ -616,7 +616,7 @@ void TilePlan::run(const std::array<std::byte*, kMaxRegisters>& registers, index
       continue;
     }
     if (instruction.op == ScalarOp::where && still_[at(instruction.sources[0])]) {
-      // One condition for all elements, such as that of a guarded step: copies, or does nothing if
+      // A condition for all elements, such as that of a guarded step: copies, or does nothing if
       // in place.
       const bool yes = *registers[at(instruction.sources[0])] != std::byte{0};
       const std::byte* const chosen = registers[at(instruction.sources[yes ? 1 : 2])];

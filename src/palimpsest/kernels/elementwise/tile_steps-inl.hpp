@@ -125,7 +125,7 @@ struct Spot {
   index_t valid;
 };
 
-// One or several verbs with addresses looked up.
+// A verb or several, with addresses looked up.
 template <class T>
 struct Step {
   using V = VecOf<T>;

@@ -24,7 +24,7 @@ class FftMemory {
   std::byte* data_;
 };
 
-/// One-dimensional transforms of dense lines.
+/// Transforms of dense lines.
 ///
 /// Plans of one size are made once per process and kept: a second measurement could select another
 /// algorithm, whose results differ in their last bits.

@@ -15,7 +15,7 @@
 
 namespace palimpsest {
 
-/// One axis of an array on both sides, and of weights; strides in elements, any sign. Point j has
+/// An axis of an array on both sides, and of weights; strides in elements, any sign. Point j has
 /// weight number (j + weight_shift) mod extent. Of a line, the array has the first `given` elements
 /// only, the others are 0; the first `taken` elements of the result are stored.
 struct PassAxis {
@@ -46,7 +46,7 @@ struct PassOperand {
   bool adds = false;               // factors `conjugated`: adds its results
 };
 
-/// One pass over an array, into another one or in place.
+/// A pass over an array, into another one or in place.
 template <class T>
 class ArrayPass {
  public:
@@ -113,7 +113,7 @@ class LinePass : public ArrayPass<T> {
   std::size_t bytes() const override;
 
  protected:
-  // One panel: its first lines on both sides, and its weights or factors.
+  // A panel: its first lines on both sides, and its weights or factors.
   struct Panel {
     const std::complex<T>* from;
     std::complex<T>* to;

@@ -16,7 +16,7 @@ struct LinePhases {
   std::vector<std::complex<T>> complex;
 };
 
-/// One side of a panel: element j of line c lies at c * line + j * step.
+/// A side of a panel: element j of line c lies at c * line + j * step.
 struct PanelSide {
   index_t line, step;
 };

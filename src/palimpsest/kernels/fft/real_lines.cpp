@@ -21,7 +21,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One element, or a vector of them.
+// An element, or a vector of them.
 template <class V>
 struct Number {
   V re, im;

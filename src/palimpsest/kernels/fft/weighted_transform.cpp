@@ -163,7 +163,7 @@ class WeightedTransform final : public FftPlan::Impl {
   }
 
  private:
-  // One block: n elements along the summed axis are weighed side by side, then added in order.
+  // A block: n elements along the summed axis are weighed side by side, then added in order.
   template <class Room>
   void run_side_by_side(const void* in, void* out, const FftOperands& operands, const Room& room,
                         index_t n) const {

@@ -330,7 +330,7 @@ HWY_INLINE V power_of_two(V n) {
 template <class V>
 HWY_INLINE V scaled(V v, V n, [[maybe_unused]] V counted) {
 #if HWY_TARGET == HWY_AVX3
-  // One instruction instead of seven: exp() takes a quarter of the time.
+  // An instruction instead of seven: exp() takes a quarter of the time.
   if constexpr (sizeof(NumberOf<V>) == 8)
     return V{_mm512_scalef_pd(v.raw, n.raw)};
   else

@@ -115,7 +115,7 @@ void sort_typed(const Impl& plan, const PointRun& points, Index* order, index_t 
   }
 }
 
-// One task of run_interpolate or run_spread: the points of one tile for one batch element.
+// A task of run_interpolate or run_spread: the points of one tile for one batch element.
 class Driver {
  public:
   Driver(const Impl& plan, const ConstView& grid, const ConstView& values, const ConstView& locs,

@@ -19,7 +19,7 @@ inline constexpr int kRowsAtOnce = 8;
 /// caches, for a single pass; onto: continue.
 enum class Rows { first, streamed, onto };
 
-/// One kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
+/// A kind of reduction of one or two operands: f(x) or f(a, b) per element, then a commutative
 /// `combine`. Elements are dense and of dtype `load`, accumulators of dtype `accumulate`.
 struct ReduceLeaf {
   int n_operands = 1;

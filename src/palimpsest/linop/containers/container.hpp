@@ -21,7 +21,7 @@ Variable run_in_order(const NamedLinop& container, std::span<const NamedLinop> l
 /// with config().shape_inference only. True when something changed.
 bool infer_shapes(NamedLinop& before, NamedLinop& after);
 
-/// The one answer of the children that have one; none when they differ, as they may for a dimension
+/// Common answer of the children that have one; none when they differ, as they may for a dimension
 /// that lies inside of each.
 std::optional<index_t> common_size(const std::vector<NamedLinop>& children, const ND& d);
 /// The same for operators of equal shapes, side by side. An unnamed dimension has the size that the

@@ -37,7 +37,7 @@ struct MemoryReport {
     int storages = 0;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  /// One per device, in the order of first use.
+  /// An entry per device, in the order of first use.
   std::vector<Entry> devices;
   std::int64_t bytes() const;
 };

@@ -75,7 +75,7 @@ class TreeMap {
   bool knows(const NamedLinop& A) const { return nodes_.contains(A.node().get()); }
   /// The containers of the variables that were found.
   std::vector<std::shared_ptr<Container>> containers() const;
-  /// Those of variables that are not derived.
+  /// Containers of variables that are not derived.
   std::vector<std::shared_ptr<Container>> variables() const;
   /// Makes this the counterpart of a variable that was found and is not read yet.
   void give(const Container& container, SharedVariable counterpart);

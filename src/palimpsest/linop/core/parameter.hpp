@@ -37,7 +37,7 @@ class Parameter {
   Parameter(SharedVariable variable);
   /// A new variable on the caller's own Storage.
   static Parameter borrow(const Tensor& value);
-  /// As from a tensor, and marked as one that is to be learned.
+  /// Made as from a tensor, and marked as one that is to be learned.
   static Parameter trainable(const Tensor& value);
   /// A value computed from other variables: recomputed before use when one of them was written.
   /// Evaluates the expression now.
@@ -79,7 +79,7 @@ class Parameter {
   /// The part start[k] .. start[k] + extents[k] - 1 along every axis k. Nothing is copied.
   /// Errors   ShapeError: another number of axes; ValueError "out of range"
   Parameter view(const Extents& start, const Extents& extents) const;
-  /// As view(), along one axis.
+  /// Does as view(), along one axis.
   Parameter narrow(std::size_t axis, index_t start, index_t length) const;
   /// Slices as of a tensor, one per axis.
   /// Errors   ShapeError: another number of axes; ValueError "step": 0
@@ -116,7 +116,7 @@ class Parameter {
   bool trainable_ = false;
 };
 
-/// One parameter per tensor. Tensors that share a Storage become views of one variable, which
+/// A parameter per tensor. Tensors that share a Storage become views of one variable, which
 /// overlap as before. Its value is a lazy clone of the elements that they use.
 std::vector<Parameter> parameters(const std::vector<Tensor>& values);
 

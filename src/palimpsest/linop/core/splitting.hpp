@@ -32,7 +32,7 @@ DimMap cut_sizes(const DimMap& sizes, const Tile& tile);
 LinopData tile_data(const NamedLinop& A, const Tile& tile);
 /// The same operator on smaller arrays.
 NamedLinop split_unchanged(const NamedLinop& A, const Tile& tile);
-/// As split_unchanged(). Refuses dimensions on these axes of ishape or of oshape.
+/// Does as split_unchanged(). Refuses dimensions on these axes of ishape or of oshape.
 NamedLinop split_besides(const NamedLinop& A, const Tile& tile, std::span<const index_t> in_axes,
                          std::span<const index_t> out_axes, const std::string& reason);
 /// Replaces a parameter.

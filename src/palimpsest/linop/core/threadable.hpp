@@ -10,7 +10,7 @@
 // Common parts of Add, Concat and Stack: children that may run side by side.
 namespace palimpsest {
 
-/// As attributes, before others.
+/// Workers as attributes, before others.
 Attributes with_workers(const Workers& workers, Attributes others = {});
 
 /// The check of such a type: ValueError "num_workers", TypeError for attributes of another kind.

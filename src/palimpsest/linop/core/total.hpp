@@ -6,7 +6,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// One of the two ends of an operator.
+/// End of an operator.
 enum class VectorSide { input, output };
 
 /// The sum over all processes of a number (an inner product, the square of a norm) that each has

@@ -25,7 +25,7 @@ std::size_t position(const Labels& labels, index_t label) {
   return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
 }
 
-// One label per axis: the run gets labels of its own, after all others.
+// A label per axis: the run gets labels of its own, after all others.
 std::vector<int> spelled_out(const Labels& labels, std::size_t run, index_t first_free) {
   std::vector<int> result;
   for (index_t label : labels) {

@@ -69,7 +69,7 @@ std::optional<index_t> restrict_size(const NamedLinop& A, const ND& d) {
   return cuts.stops[*i] - cuts.starts[*i];
 }
 
-// One cut axis of a tile. Coordinates: `start` .. `stop` of the tile's own input; `before` and
+// A cut axis of a tile. Coordinates: `start` .. `stop` of the tile's own input; `before` and
 // `after` are the zeros around them in the tile's output.
 struct CutTile {
   ND in, out;

@@ -96,7 +96,7 @@ NamedLinop with_tile_sizes(const NamedLinop& A, const Tile& tile) {
   return completed(A, sizes);
 }
 
-// One dimension of a grid put together.
+// A dimension of a grid put together.
 NamedLinop joined_along(std::vector<NamedLinop> parts, const NamedLinop& A, const ND& d) {
   if (parts.size() == 1) return parts[0];
   const bool in = A.ishape().contains(d), out = A.oshape().contains(d);

@@ -59,7 +59,7 @@ class DeviceGrid {
   std::vector<Device> devices_;
 };
 
-/// One level of cutting: an immutable value.
+/// A level of cutting: an immutable value.
 struct BatchSpec {
   TileSizes sizes;
   /// Devices that compute the tiles; empty: those of their parameters.
@@ -105,7 +105,7 @@ struct TilingStrategy {
   /// parameters.
   std::vector<TileDevices> roles = {};
 
-  /// One device for all roles of all tiles.
+  /// A device for all roles of all tiles.
   TilingStrategy& place_all(Device device);
   /// The tiles along d get the devices in turn, in one role. ValueError "devices": the list is
   /// empty; "bounds": d is not cut
@@ -113,7 +113,7 @@ struct TilingStrategy {
   /// Gives each tile's device of one role to another role.
   TilingStrategy& copy_role(TileRole from, TileRole to);
 };
-/// As with a BatchSpec. A tile stands between copies where its devices differ.
+/// Does as with a BatchSpec. A tile stands between copies where its devices differ.
 ///
 /// Errors   ValueError "roles": another number than there are tiles; those of split_linop_at()
 NamedLinop create_batched_linop(const NamedLinop& A, const TilingStrategy& strategy,

@@ -76,7 +76,7 @@ SplitTest check_split(const NamedLinop& A, const TestOptions& options = {});
 Tensor to_dense(const NamedLinop& A, const TestOptions& options = {});
 
 struct ContractReport {
-  /// One line per law that does not hold.
+  /// A line per law that does not hold.
   std::vector<std::string> failures;
   bool ok() const { return failures.empty(); }
   std::string str() const;

@@ -75,7 +75,7 @@ class SplitCheck {
     return n < 2 ? Boundaries{0, n} : Boundaries{0, pick(1, n - 1), n};
   }
 
-  // One element and the rest, single elements, and a cut anywhere.
+  // An element and the rest, single elements, and a cut anywhere.
   std::vector<Boundaries> partitions(index_t n) {
     std::vector<Boundaries> result{{0, 1, n}, cut_once(n)};
     if (n <= kMostSingleElements) {

@@ -26,7 +26,7 @@ struct GramLabels {
 };
 /// The labels of a Gram weight; empty unless the weight is computed from a factor.
 std::optional<GramLabels> gram_labels(const NamedLinop& A);
-/// As attributes.
+/// Labels as attributes.
 Attributes gram_attributes(const GramLabels& labels);
 
 /// The graph of the Gram weight.

@@ -8,7 +8,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// As many levels as wavelet_levels() says.
+/// The number of levels that wavelet_levels() says.
 inline constexpr int kAutomaticLevels = -1;
 
 struct WaveletOptions {

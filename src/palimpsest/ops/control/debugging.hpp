@@ -16,7 +16,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Direction of data through a Breakpoint: that of its operator, or that of the adjoint.
 enum class PassDirection : std::uint8_t { forward, adjoint };
 
-/// One run of a Breakpoint. The data are there during the call only.
+/// A run of a Breakpoint. The data are there during the call only.
 struct BreakpointHit {
   std::string_view hook;
   PassDirection direction = PassDirection::forward;

@@ -19,7 +19,7 @@ Variable random_key(std::uint64_t seed, std::uint64_t stream = 0);
 Variable random_key(const Variable& seed);
 /// Independent keys out of one, which should not be used besides.
 std::vector<Variable> split_key(const Variable& key, index_t n = 2);
-/// One of these keys, counted from 0.
+/// The i-th of these keys, counted from 0.
 Variable child_key(const Variable& key, index_t i);
 /// The key for the next time. Aliases  an in-place variant overwrites the key
 Variable next_key(const Variable& key);

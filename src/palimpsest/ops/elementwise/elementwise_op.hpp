@@ -33,7 +33,7 @@ class Elementwise final : public Op {
   /// Per output the input that it overwrites, or kNone; no entries: none does.
   using Overwrites = SmallVector<index_t, 2>;
 
-  /// One operation on operands of these dtypes.
+  /// An operation on operands of these dtypes.
   Elementwise(ScalarOp op, std::span<const DType> operands);
   /// Errors   ValueError: entries that are not inputs, one input for two outputs, too many or too
   ///          few

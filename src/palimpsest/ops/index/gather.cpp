@@ -46,7 +46,7 @@ std::vector<Extents> Gather::infer_shapes(const Apply& apply, ExtentsSpan inputs
 
 Linearity Gather::linear_in(const Apply& apply, int in) const { return linear_in_data(apply, in); }
 
-// One pass if the points are the last axes and their sizes are known.
+// A single pass if the points are the last axes and their sizes are known.
 std::vector<Variable> Gather::pullback(const Apply& apply, CotangentSpan cotangents) const {
   std::vector<Variable> result(apply.input_count());
   const Variable& x = apply.input(0);

@@ -10,7 +10,7 @@ namespace palimpsest {
 namespace ops {
 namespace {
 
-// One index array per axis of where an array of bools is true that indexes x from this axis on.
+// An index array per axis of where an array of bools is true that indexes x from this axis on.
 std::vector<Variable> where_true(const Variable& mask, const Variable& x, std::size_t axis) {
   if (!mask.is_constant()) {
     const Variable inputs[] = {mask, x};

@@ -95,7 +95,7 @@ class ReverseLoop {
     return result;
   }
 
-  // As many steps as there were. If only running tells, the rows that came out do.
+  // Takes as many steps as there were. If only running tells, the rows that came out do.
   void set_number_of_steps(const Apply& apply, const std::vector<Variable>& histories) {
     std::vector<Extents> extents;
     for (const Variable& v : apply.inputs()) extents.push_back(v.type().shape);

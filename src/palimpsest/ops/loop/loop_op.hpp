@@ -125,7 +125,7 @@ class Loop final : public Op {
   };
   BodyExtents body_extents(std::span<const Extents> inputs) const;
   bool has_run_time_extents(const BodyExtents& body) const;
-  /// Those of the outputs, and has_run_time_extents().
+  /// Extents of the outputs, and has_run_time_extents().
   std::pair<std::vector<Extents>, bool> infer(std::span<const Extents> inputs) const;
   void check_lengths(std::span<const Extents> inputs, std::optional<index_t> n) const;
 

@@ -138,7 +138,7 @@ double size_of(const LabelList& labels, const Labelled& a, const Labelled& b) {
   return size;
 }
 
-// One array with its labels in the order of the result, the others summed over.
+// An array with its labels in the order of the result, the others summed over.
 Variable finished(const Labelled& x, const LabelList& out) {
   Axes summed, order;
   LabelList left;

@@ -55,7 +55,7 @@ class Reduce final : public Declared<Reduce>, public RoundsByLayout {
 /// `FusedProd` and so on. Rewrites make it.
 class FusedReduce final : public Op {
  public:
-  /// As for Reduce.
+  /// Arguments as for Reduce.
   FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
   static std::vector<std::string> names();
   static OpPtr restored(std::string_view name, ParameterText& text);

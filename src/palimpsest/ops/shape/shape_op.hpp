@@ -11,7 +11,7 @@ namespace palimpsest::ops {
 /// Extents are computed from those of the input.
 class Reshape final : public Declared<Reshape, ViewOp> {
  public:
-  /// One extent may be the number -1: the elements divided by the other extents.
+  /// An extent may be the number -1: the elements divided by the other extents.
   explicit Reshape(ExtentPrograms shape) : shape_(std::move(shape)) {}
   const ExtentPrograms& shape() const { return shape_; }
   Extents result_extents(std::span<const index_t> in) const override;

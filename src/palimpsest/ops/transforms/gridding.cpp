@@ -8,7 +8,7 @@
 namespace palimpsest::ops {
 namespace {
 
-// As many points as an int32 numbers.
+// The number of points that an int32 can number.
 constexpr index_t kNarrowPoints = std::numeric_limits<std::int32_t>::max();
 
 template <class T>

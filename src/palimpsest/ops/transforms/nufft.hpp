@@ -10,7 +10,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// One number for all axes, or one per axis.
+/// A number for all axes, or one per axis.
 struct PerAxis {
   PerAxis(double value) : values{value} {}
   PerAxis(std::initializer_list<double> list) : values(list) {}

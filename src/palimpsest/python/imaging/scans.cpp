@@ -28,7 +28,7 @@ PALIMPSEST_OPTIONS(EpiOptions)
 PALIMPSEST_OPTIONS(KspaceSampling)
 PALIMPSEST_OPTIONS(ReconstructOptions)
 
-/// One text, or a list of them: `l1wav:0.01`.
+/// A text, or a list of them: `l1wav:0.01`.
 template <>
 struct From<std::vector<Regularizer>> {
   static constexpr auto name = nb::detail::const_name("str | Sequence[str]");

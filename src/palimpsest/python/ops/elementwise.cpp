@@ -153,7 +153,7 @@ void bind_reductions(nb::module_& m) {
 }
 
 void bind_inplace(nb::module_ m) {
-// One example for all of them.
+// An example for all of them.
 #define PALIMPSEST_DOC(name)                                                    \
 #name                                                                         \
       " in the memory of its first argument.\n\nExamples\n--------\n"           \

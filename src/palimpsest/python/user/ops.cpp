@@ -380,7 +380,7 @@ bool UserOp::any_was_made = false;
 
 const UserOp* user_op(const Apply& node) { return dynamic_cast<const UserOp*>(&node.op()); }
 
-// One op per object of Python, made at its first use.
+// An op per object of Python, made at its first use.
 Apply make_apply(nb::handle op, std::vector<Variable> inputs, nb::handle outputs) {
   std::vector<TensorType> types;
   for (nb::handle output : outputs) {

@@ -31,7 +31,7 @@ Family family_of(const Op& op) {
   return Family::elementwise;
 }
 
-// One input that the node could overwrite, and how good it would be.
+// An input that the node could overwrite, and how good it would be.
 struct Candidate {
   int input;
   OpPtr op;

@@ -65,7 +65,7 @@ std::string digits_of(const Tensor& t) {
   return hash.digits();
 }
 
-// As messages show it; of numbers also their bits.
+// Text as messages show it; of numbers also their bits.
 std::string text_of(const Attribute& a) {
   if (a.is_tensor()) return digits_of(a.as_tensor());
   if (a.kind() != Attribute::Kind::real && !a.is_list()) return a.str();

@@ -61,7 +61,7 @@ double residual_of(const Verdict& verdict) {
 
 double larger(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 
-// One run: decides when each element of the batch ends, and why.
+// A run: decides when each element of the batch ends, and why.
 class Run {
  public:
   Run(const SolverType& type, const Problem& problem, const SolveOptions& options,
@@ -206,14 +206,14 @@ class Run {
            std::isfinite(objective);
   }
 
-  // That of the verdict; where the data are A^H y, that of y.
+  // Objective of the verdict; where the data are A^H y, that of y.
   double objective_of(const Verdict& verdict, std::size_t element) const {
     const Numbers of_setup = numbers(element, iteration_);
     if (!data_norm2_ || !of_setup.has("bb")) return verdict.objective;
     return verdict.objective + (*data_norm2_ - of_setup["bb"]) / 2;
   }
 
-  // As a sentence, of the first element with the status of the result.
+  // A sentence, of the first element with the status of the result.
   std::string reason() const {
     const auto number = [](double value) { return Attribute(value).str(); };
     switch (result_.status) {

@@ -42,7 +42,7 @@ class Solver {
   /// Begins a run; one that goes on ends as `stopped`.
   /// Errors   ShapeError, DTypeError: b is not of the type of the problem
   void start(const Tensor& b);
-  /// One iteration. False: the run has ended, by this step or before it.
+  /// An iteration. False: the run has ended, by this step or before it.
   bool step();
   /// The present iterate.
   Tensor x() const;
@@ -62,7 +62,7 @@ class Solver {
 /// Adds bytes held besides a solve to its peak, which is at least `least`, and to its plan.
 void add_bytes_besides(SolveResult& result, index_t bytes, index_t least = 0);
 
-/// One run of a Solver. The operator "A" of the problem keeps the compiled programs for the next
+/// A run of a Solver. The operator "A" of the problem keeps the compiled programs for the next
 /// solve with it, as it keeps those of its applications.
 SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
                   const SolveOptions& options = {});

@@ -26,7 +26,7 @@ class Numbers {
   double norm_b() const { return norm_b_; }
   /// 0 after the setup.
   int iteration() const { return iteration_; }
-  /// As given; of a linear solver at least the rounding of the state's dtype.
+  /// Tolerance as given; of a linear solver at least the rounding of the state's dtype.
   double tolerance() const { return tolerance_; }
 
  private:

@@ -153,7 +153,7 @@ Variable stacked_value(const Prox& g, const Variable& x, const Axes& batch) {
   return sum;
 }
 
-// The one dimension that the parts lie along.
+// The dimension that the parts lie along.
 void check_along(const Prox& g) {
   const Dims& along = g.attr("along").as_dims();
   if (!g.dims() || along.size() != 1) {

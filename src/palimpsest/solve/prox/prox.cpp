@@ -256,7 +256,7 @@ bool is_far(const Tensor& x) {
          largest * std::sqrt(2.0 * static_cast<double>(x.numel())) > 1 / (2 * std::sqrt(least));
 }
 
-// They may have been written since they were checked.
+// Parameters may have been written since they were checked.
 void check_parameters(const Prox& g) {
   if (!g.params().empty() && g.type().check != nullptr) g.type().check(g);
   for (const Prox& part : g.parts()) check_parameters(part);

@@ -12,7 +12,7 @@
 
 namespace palimpsest::proximal {
 
-// One rule of adaption, for the steps of condat_vu and pdhg and the penalty of admm.
+// A rule of adaption, for the steps of condat_vu and pdhg and the penalty of admm.
 //
 // Math       with r = dual / primal residual, each relative to a size that does not shrink with
 //            the solution's K x: the dual steps are multiplied by r^e, limited to 1/10 .. 10 at a

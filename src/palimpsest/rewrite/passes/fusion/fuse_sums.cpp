@@ -196,7 +196,7 @@ class SumFusion {
                        [&](const Use& use) { return use.node == a || use.node == b; });
   }
 
-  // One step for both; undefined if there is none. Arrays of only one of them may stay, so that
+  // A step for both; undefined if there is none. Arrays of only one of them may stay, so that
   // none lives longer than before.
   Apply join(const Apply& node, const SumStep& step, const Apply& other, const SumStep& next) {
     const auto reads = [](const Apply& reader, const Apply& maker) {
