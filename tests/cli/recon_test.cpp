@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_command.hpp"
+#include "palimpsest/compile/tensor_math.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/quality/metrics.hpp"
 #include "palimpsest/imaging/results/image.hpp"
@@ -232,6 +233,20 @@ TEST_F(Recon, VolumesAreReconstructedPlaneByPlane) {
     EXPECT_NEAR(found.factor.real(), 1 / profile[static_cast<std::size_t>(x)], 1e-3);
   }
   EXPECT_LT(quantile(magnitude(images.select(2, 0)), 1), 1e-4);
+}
+
+// Planes without data are not solved; maps of a file are read for some planes at a time.
+TEST_F(Recon, EachPlaneHasItsMapsBesideEmptyPlanes) {
+  const Tensor maps = Tensor::random_normal({4, 10, 12, 36}, DType::complex64, {5});
+  Tensor image = Tensor::random_normal({10, 12, 36}, DType::complex64, {6});
+  for (const index_t x : {0, 1, 16, 17, 32}) image.select(2, x).fill<std::complex<float>>(0);
+  write_npy(dir / "maps.npy", maps);
+  write_npy(dir / "volume.npy", Fft(3, {.centered = true})(maps * image));
+  for (const char* memory : {"1G", "900k"}) {
+    expect_done({"recon", dir / "volume.npy", "--maps", dir / "maps.npy", "--memory", memory,
+                 "--save", dir / "images.npy"});
+    EXPECT_LT(compared(image, read_npy(dir / "images.npy")).nrmse, 0.01) << memory;
+  }
 }
 
 // Phase encoding along one axis, every other line and calibration lines, as scanners do it.

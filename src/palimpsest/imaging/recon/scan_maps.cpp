@@ -313,11 +313,14 @@ Tensor ScanReconstruction::Impl::maps_of_item(const Tensor& kspace, index_t item
   if (maps_first()) return all_maps.select(0, item);
   if (!has_maps())
     return estimated_maps(calibration.defined() ? calibration.select(0, item) : kspace);
-  if (item % plan.maps_at_a_time == 0) {
+  // Items are left out: those without data, and those of other ranks.
+  const index_t first = item - item % plan.maps_at_a_time;
+  if (!group_of_maps.defined() || first != first_of_group) {
     group_of_maps = Tensor();
-    group_of_maps = given_maps(item);
+    group_of_maps = given_maps(first);
+    first_of_group = first;
   }
-  const Tensor of_item = group_of_maps.select(0, item % plan.maps_at_a_time);
+  const Tensor of_item = group_of_maps.select(0, item - first);
   check_maps(of_item);
   return of_item;
 }

@@ -314,7 +314,7 @@ struct ScanReconstruction::Impl {
   std::vector<double> largest;            // real or imaginary part of every item
   std::optional<double> scale;            // of this slice
   Progress progress;
-  index_t solves_done = 0, samples_slice = -1, maps_slice = 0;
+  index_t solves_done = 0, samples_slice = -1, maps_slice = 0, first_of_group = 0;
   StopWatch clock;
   bool is_timed_out = false, is_cancelled = false;
 };
