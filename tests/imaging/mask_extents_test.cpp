@@ -58,7 +58,7 @@ TEST(MaskExtents, CompleteReadoutsAreNotTransformed) {
         .operator_text();
   };
   EXPECT_THAT(text(), HasSubstr("Kx"));
-  item.mask_extents = {24, 1};
+  item.sampling = GridSampling{.mask_extents = {24, 1}};
   EXPECT_THAT(text(), Not(HasSubstr("Kx")));
   EXPECT_THAT(text(), HasSubstr("Ky"));
 }
