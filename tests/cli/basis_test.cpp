@@ -136,7 +136,8 @@ TEST_F(Basis, EveryBudgetIsAnnouncedKeptAndGivesTheSameImages) {
 
 TEST_F(Basis, TheFramesOfTwoDecaysComeBack) {
   for (const auto& given : {on_grid(), on_spokes()}) {
-    const Tensor image = recon(given, {"--reg", "l2:1e-5", "--iterations", "100"});
+    const Tensor image =
+        recon(given, {"--reg", "l2:1e-5", "--iterations", "100", "--tolerance", "0"});
     Tensor found = Tensor::zeros(frames.shape(), DType::complex64);
     const index_t n = kRows * kColumns;
     for (index_t i = 0; i < found.numel(); ++i) {
@@ -169,7 +170,8 @@ TEST_F(Basis, VolumesAreSolvedPlaneByPlane) {
   Tensor identity = Tensor::zeros({kFrames, kFrames}, DType::float32);
   for (index_t t = 0; t < kFrames; ++t) identity.mutable_data<float>()[t * (kFrames + 1)] = 1;
   write_npy(dir / "identity.npy", identity);
-  const std::vector<std::string> how = {"--lambda", "0.1", "--iterations", "60"};
+  const std::vector<std::string> how = {"--lambda", "0.1",         "--iterations",
+                                        "60",       "--tolerance", "0"};
   std::vector<std::string> plain = on_grid();
   plain.resize(3);
   const Tensor expected = recon(plain, how);

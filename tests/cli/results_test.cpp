@@ -305,7 +305,7 @@ TEST_F(Results, TheEndHasAReason) {
   for (const End& end :
        {End{{"--reg", "tv:0.01"}, 0, "converged", progress},
         End{{"--reg", "tv:0.01", "--strict"}, 0, "converged", progress},
-        End{{}, 0, "converged", "the residual is at most 1e-06"},
+        End{{}, 0, "converged", "the residual is at most 0.0001"},
         End{{"--reg", "tv:0.01", "--iterations", "3"},
             0,
             "max_iterations",
@@ -315,7 +315,7 @@ TEST_F(Results, TheEndHasAReason) {
             "max_iterations",
             "not converged after 3 iterations"},
         // The scan is complete: one iteration solves it.
-        End{{"--iterations", "2", "--strict"}, 0, "converged", "the residual is at most 1e-06"}}) {
+        End{{"--iterations", "2", "--strict"}, 0, "converged", "the residual is at most 0.0001"}}) {
     std::vector<std::string> words = {"recon",    input("scan.h5"), "--save", dir / "a.npy",
                                       "--report", dir / "r.json",   "--html", dir / "p.html"};
     words.insert(words.end(), end.words.begin(), end.words.end());

@@ -23,9 +23,9 @@ namespace {
 // The most iterations unless a number is given. Outside of a ball the objective is infinite, and
 // random shifts move it in every iteration: such solves may do them all.
 constexpr int kIterations = 300, kIterationsUnsettled = 30;
-// Default tolerances of solves: a relative residual of cg, a relative change of
-// the objective over 10 iterations of the others.
-constexpr double kCgTolerance = 1e-6, kProgressTolerance = 1e-4;
+// Default of ReconstructOptions.tolerance. Smaller residuals of cg fit noise and errors of the
+// model: of 96 x 96 along 100 spokes the error grows from 0.22 at 1e-4 to 0.37 at 1e-6.
+constexpr double kTolerance = 1e-4;
 
 // k-space and where it was measured, fit for the model.
 struct Data {
@@ -287,9 +287,7 @@ int iterations_of(const std::optional<int>& wanted, const std::vector<Regularize
   return wanted.value_or(may_settle ? kIterations : kIterationsUnsettled);
 }
 
-double tolerance_of(const std::optional<double>& wanted, ReconstructMethod method) {
-  return wanted.value_or(method == ReconstructMethod::cg ? kCgTolerance : kProgressTolerance);
-}
+double tolerance_of(const std::optional<double>& wanted) { return wanted.value_or(kTolerance); }
 
 ReconstructMethod reconstruct_method(const Objective& f, ReconstructMethod wanted, bool has_ball) {
   const bool is_smooth = f.terms.empty() && !f.h && !has_ball;

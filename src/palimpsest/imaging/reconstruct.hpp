@@ -41,7 +41,7 @@ struct ReconstructOptions {
   /// shifts, where the objective may never settle.
   std::optional<int> iterations = {};
   /// Of methods other than cg the relative change of the objective over 10 iterations at which the
-  /// solve has converged, of cg the relative residual; 0: never. Unset: 1e-4, of cg 1e-6.
+  /// solve has converged, of cg the relative residual; 0: never. Unset: 1e-4.
   std::optional<double> tolerance = {};
   /// Unit of the weights of terms proportional to |x|; `std::nullopt`: Brightness::scale() of the
   /// data.
@@ -66,7 +66,7 @@ struct ReconstructOptions {
 int iterations_of(const std::optional<int>& wanted, const std::vector<Regularizer>& regularizers);
 
 /// The number at which a solve ends: the wanted one, or the default of the method.
-double tolerance_of(const std::optional<double>& wanted, ReconstructMethod method);
+double tolerance_of(const std::optional<double>& wanted);
 
 struct Reconstruction {
   /// complex64, in the units of the data: ([T], [M], y, x) or ([T], [M], z, y, x); with a basis B

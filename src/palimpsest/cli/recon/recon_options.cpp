@@ -288,7 +288,7 @@ Command add_image_options(CommandLine& line, const std::string& name,
               "ball or random shifts 30")
       .option("--tolerance", "X", how.tolerance,
               "Relative change of the objective over 10 iterations at which the iteration stops, "
-              "with l2 alone the residual; 0: never; default: 1e-4, with l2 alone 1e-6")
+              "with l2 alone the residual; 0: never; default: 1e-4")
       .option("--maps", "FILE", how.maps,
               "Coil maps, NPY or BART CFL; default: estimated from calibration lines")
       .option("--sets", "N", how.sets, "Sets of coil maps that are estimated")

@@ -193,7 +193,7 @@ JsonReport report_of_plan(const std::string& command, const ScanReconstruction& 
   if (r.uses_calibration()) report.set("calibration", "separate lines");
   report.set("sizes", sizes_of(r)).set("lambda", lambda_of(options));
   report.set("regularizers", regularizers);
-  report.set("tolerance", tolerance_of(options.tolerance, r.plan().method));
+  report.set("tolerance", tolerance_of(options.tolerance));
   report.set("plan", plan_report(r));
   report.set("streamed_bytes", is_iterative(r) ? r.solve().streamed_bytes : 0);
   report.set("announced_peak_bytes", r.plan().peak_bytes);

@@ -403,7 +403,7 @@ BudgetOptions budget_options(const ImageItem& item) {
 
 SolveOptions solve_options(const ImageSolverOptions& options, const Model& model, index_t budget) {
   SolveOptions result = options.solve;
-  const double tolerance = tolerance_of(options.tolerance, model.method);
+  const double tolerance = tolerance_of(options.tolerance);
   const bool is_cg = model.method == ReconstructMethod::cg;
   result.tolerance = is_cg ? tolerance : 0;
   if (!is_cg) result.progress_tolerance = tolerance;
