@@ -158,7 +158,8 @@ def lines(ny, step=1, first=0, last=None, centre=(0, 0), **more):
 def case(encoded=((96, 64), (300, 200)), recon=None, n=3, trajectory="cartesian", **more):
     recon = recon or ((64, 64), (200, 200))
     result = dict(encoded=encoded, recon=recon, trajectory=trajectory, calibration_mode="",
-                  thickness=4.0, arguments=[], error=0.17, says="", refused="", frames=1, bart=False)
+                  thickness=4.0, arguments=[], weight=0.0001, error=0.17, says="", refused="", frames=1,
+                  bart=False)
     result.update({k: v for k, v in more.items() if k in result})
     result["slices"] = []
     for s in range(n):
@@ -292,7 +293,7 @@ def all_cases():
         case(tall, square, 2, says="uneven times of frames"), "repetition", [0, 1000, 5000])
     yield "times: contrasts", frames(case(tall, square, 2), "contrast", [0, 40, 80])
     yield "times: frames along spokes", radial(
-        90, time=7, frames=3, arguments=["--frames", "30"], error=0.5)
+        90, time=7, frames=3, arguments=["--frames", "30"], weight=0.01, error=0.5)
 
     yield "lines: slice 1 lacks calibration", case(
         tall, square, lines=lambda s: lines(72, 2) if s == 1 else half(72),
@@ -481,7 +482,8 @@ def run(command, folder, c):
     write_scan(folder / "scan.h5", c)
 
     def recon(*more):
-        return subprocess.run([command, "recon", "scan.h5", "--lambda", "0.0001", *c["arguments"], *more],
+        weight = str(c["weight"])
+        return subprocess.run([command, "recon", "scan.h5", "--lambda", weight, *c["arguments"], *more],
                               cwd=folder, capture_output=True, text=True)
 
     first = recon("--save", "x.npy")
