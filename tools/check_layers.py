@@ -60,7 +60,7 @@ FLAG = re.compile(r'"[^"\n]*?(?<![\w-])(--[a-z][a-z-]+)')
 FIELD = re.compile(r'"[^"\n]*?\b((?:Scan|ScanReconstruction)Options\.\w+)|wrong_option\("(\w+)"')
 WORDS = "src/palimpsest/cli/option_words.cpp"
 # The first words of a comment that keep its noun back.
-VAGUE = re.compile(r"(?:^|.*\s)//[/<]* (That|Those|As|One|The one|The same of|They)\b")
+VAGUE = re.compile(r"(?:^|.*\s)//[/<]* (That|Those|As|One|The one|The same of|They|How|What|Where|Whether|Which)\b")
 READS_ENVIRONMENT = re.compile(r"\bgetenv\(")
 VARIABLE = re.compile(r'"(HOME|[A-Z]+_[A-Z_]*[A-Z])"')
 LISTED_VARIABLES, SHOWN_VARIABLES = "docs/howto/embed.md", "src/palimpsest/cli/doctor.cpp"

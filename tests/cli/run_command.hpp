@@ -24,7 +24,7 @@ struct RunOptions {
   index_t largest_file_bytes = 0;
   /// The command obeys permissions of directories, even as root.
   bool obeys_permissions = false;
-  /// Where standard output goes instead of into the result; `closed`: it is closed.
+  /// Destination of standard output in place of the result; `closed`: it is closed.
   std::string standard_output = {};
   bool measures_memory = false;
   /// Most files that may be open at once; 0: no limit.

@@ -103,7 +103,7 @@ const std::vector<std::pair<const char*, Mode>>& modes() {
   return list;
 }
 
-// How often the programs covered each feature.
+// Counts of the features that the programs covered.
 struct Seen {
   int in_place = 0, views = 0, loops = 0, choices = 0, updates = 0;
   void add(const Function& f) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the planner meets a budget, and graphs whose arena must have the minimum size.
+// Ways in which the planner meets a budget, and graphs whose arena must have the minimum size.
 #include <gtest/gtest.h>
 
 #include <algorithm>

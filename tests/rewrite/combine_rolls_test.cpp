@@ -39,7 +39,7 @@ TEST_F(CombineRollsTest, RollsOfRollsAreOne) {
       Agreement::bits);
 }
 
-// Whether the sum of shifts is a multiple of the extent is known in a call only.
+// Only a call knows if the sum of shifts is a multiple of the extent.
 TEST_F(CombineRollsTest, ShiftsMayGoAroundInACall) {
   const V twice = roll(roll(u, 2, 0), 3, 0);
   EXPECT_EQ(testing::ops_in({u}, {twice}, "FastRun"), std::vector<std::string>{"Roll"});

@@ -263,7 +263,7 @@ TEST_P(DriverLaws, AnOperatorThatTurnsToNaNLeavesTheLastFiniteIterate) {
   }
 }
 
-// How often an iteration and the setup apply each operator: the table of docs/solvers.md.
+// Counts how often an iteration and the setup apply each operator: the table of docs/solvers.md.
 std::map<std::string, std::int64_t> counts_of(const std::string& solver, const Problem& p,
                                               std::int64_t k) {
   std::map<std::string, std::int64_t> counts;

@@ -88,7 +88,7 @@ TEST(Driver, CancelsBetweenIterations) {
   EXPECT_NE(conjugate_gradients(A, b, options).status, Status::cancelled);
 }
 
-// Whether a step has a guard is known once its graph is made for a problem.
+// The graph of a step, made for a problem, tells if it has a guard.
 TEST(Driver, ASolverWithoutAGuardOrAStepIsRefused) {
   SolverType type{.name = "unguarded"};
   type.declare = [](const Problem& p, StateList& state) { state.add("x", p.x()); };
@@ -217,7 +217,7 @@ TEST(Driver, AnElementOfABatchWithoutFiniteDataLeavesTheOthersAlone) {
       MinimizeOptions{.L = 81.0}, 1e-2);
 }
 
-// Where one begins anew with its true residual, others do so, too, and none that has ended changes.
+// If one begins anew with its true residual, others do so, too, and none that has ended changes.
 TEST(Driver, AFarStartInABatchLeavesTheOthersRight) {
   const Tensor weights = Tensor::linspace(1, 9, 36, DType::float32).reshape({3, 12});
   const Tensor b = random({3, 12}, DType::float32, 1);

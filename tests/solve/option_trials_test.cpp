@@ -56,7 +56,7 @@ PALIMPSEST_FIELD_NAMES(SvdOptions)
 PALIMPSEST_FIELD_NAMES(LanczosOptions)
 PALIMPSEST_FIELD_NAMES(PolynomialOptions)
 
-// What a solve gives, whatever its result type: an array that options must not change.
+// Outcome of a solve, whatever its result type: an array that options must not change.
 struct Outcome {
   Tensor x;
   Status status = Status::converged;

@@ -93,7 +93,7 @@ TEST_F(Passes, ProximalGradientsTakeTwo) {
   expect(plan("ista", {.A = A, .h = L1(0.1)}), 2);
 }
 
-// Whether momentum restarts is known only after the new iterate.
+// Momentum restarts or not: this is known only after the new iterate.
 TEST_F(Passes, ARestartTakesOneMore) { expect(plan_fista(A, L1(0.1), b, {.L = 4.0}), 3); }
 
 // A pass to 2 x' - x, one for each dual variable with its projection and its change, and one that

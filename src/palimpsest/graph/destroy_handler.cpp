@@ -74,7 +74,7 @@ class WaysTo {
   PointerMap<VarInfo, std::vector<Region>> regions_;
 };
 
-// Which variables exist only after a node has run. Looks at each variable once, at all above it.
+// Variables that exist only after a node has run. Looks at each variable once, at all above it.
 class After {
  public:
   explicit After(const NodeInfo& node) : node_(node) {}

@@ -16,7 +16,7 @@ struct ComputeLibraries {
   int threads = 1;
   /// The instruction set of the kernels, in the words of the library Highway.
   std::string vectors;
-  /// How transforms are planned and where measurements are kept.
+  /// Way in which transforms are planned, and place where measurements are kept.
   std::string fft_plans;
   /// Bytes taken for the cache of one core and for the last cache.
   index_t core_cache_bytes = 0, last_cache_bytes = 0;

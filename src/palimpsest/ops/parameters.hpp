@@ -207,7 +207,7 @@ constexpr fields::Named<Op, T, kCount> named(
     T Op::*member, const std::pair<std::string_view, T> (&words)[kCount]) {
   return {{}, {std::to_array(words)}, member};
 }
-/// Whether the op works in place; then its name ends with InPlace.
+/// True if the op works in place; then its name ends with InPlace.
 template <class Op>
 constexpr fields::Named<Op, bool, 2> in_place_field(bool Op::*member) {
   return named<Op, bool, 2>(member, {{"", false}, {"InPlace", true}});

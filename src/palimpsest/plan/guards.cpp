@@ -136,7 +136,7 @@ void Branches::hoist_conditions(std::vector<Apply>& order) const {
   };
   number();
   for (std::size_t b = 0; b < list_.size(); ++b) {
-    // What the condition needs of the nodes from the first one of the branch on. The inputs of
+    // Needs of the condition among the nodes from the first one of the branch on. The inputs of
     // earlier ones are earlier too.
     std::vector<Apply> open{list_[b].condition.owner()};
     Nodes needed;

@@ -61,7 +61,7 @@ std::optional<DType> precision_of(const NamedLinop& A);
 /// The same for an operator: in the precision of its parameters.
 Tensor data_for(const NamedLinop& A, nb::handle object);
 
-/// How a call uses the memory of an argument.
+/// Use that a call makes of the memory of an argument.
 enum class Use : std::uint8_t {
   read,
   read_in_place,  ///< never a copy

@@ -97,7 +97,7 @@ auto argument_of(const FieldOf<T>& field) {
   return argument<T, absent>({keyword_of(field.name), default_object(*field.value)});
 }
 
-/// How Python sees the result of a function.
+/// Type that Python gets for a function's result.
 template <class T>
 struct ObjectFor {
   using Type = T;

@@ -118,7 +118,7 @@ nb::object shown(Self self) {
   return export_in_place(released([&] { return self.parameter.borrowed(); }), Kind::numpy);
 }
 
-// Where the graph of an operator is built a Variable, else a number or an array. A tensor of torch
+// A Variable while the graph of an operator is built, else a number or an array. A tensor of torch
 // that learns the parameter computes it, with gradients.
 void def_reduction(nb::class_<ParameterObject, VariableObject>& c, const char* name) {
   c.def(name, [name](nb::handle self, nb::args args, nb::kwargs named) -> nb::object {

@@ -370,7 +370,7 @@ Plan Call::plan_with_copies() {
     if (delivery.how != Handover::clone) continue;
     const int input = program_.input_behind(made.buffers[at(made.slots[at(delivery.slot)].buffer)]);
     if (input < 0) continue;
-    // What the call makes for itself is gone after it.
+    // Memory that the call makes for itself is gone after it.
     const BoundInput& bound = bound_[at(input)];
     const bool is_made = bound.is_private && bound.tensor->storage().use_count() == 1;
     if (is_made || bound.will_be_copied) delivery.how = Handover::own;

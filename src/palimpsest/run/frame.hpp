@@ -53,7 +53,7 @@ class Frame {
   /// Sets the arena of a frame that was given none: 64-byte aligned. InternalError: it has fewer
   /// than arena_bytes.
   void use_arena(std::span<std::byte> arena);
-  /// Whether pages of mapped files are released after the step that read them.
+  /// true: pages of mapped files are released after the step that read them.
   void stream_files(bool value) { streams_files_ = value; }
   /// Points all views at the present bases.
   void bind();

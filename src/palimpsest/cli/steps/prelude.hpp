@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sources of commands that compute have in common.
+// Includes that the sources of commands that compute have in common.
 #pragma once
 
 #include "palimpsest/cli/images/image_files.hpp"

@@ -18,7 +18,7 @@ namespace palimpsest {
 class ComputedRows {
  public:
   class Reader;
-  /// Where outputs are stored block() is a multiple of kRun.
+  /// block() is a multiple of kRun if outputs are stored.
   static constexpr index_t kRun = 256;
   /// Maximum number of registers of a program whose outputs are stored.
   static constexpr int kMostStoring = 40;

@@ -7,7 +7,7 @@
 namespace palimpsest {
 namespace {
 
-// How an op converts its operands, and the dtype of its result; p is the promotion of the operands.
+// Conversion of an op's operands, and dtype of its result; p is the promotion of the operands.
 enum class Rule : std::uint8_t {
   number,             // p -> p
   not_bool,           // p -> p, no bool

@@ -13,7 +13,7 @@
 
 namespace palimpsest {
 
-/// Where the elements of a register are during a tile.
+/// Place of the elements of a register during a tile.
 enum class RegisterPlace : std::uint8_t {
   slot,         // in scratch
   memory,       // in the caller's array
@@ -21,7 +21,7 @@ enum class RegisterPlace : std::uint8_t {
   constant,     // one block of scratch, the same for all blocks
 };
 
-/// Which memory is asked for before it is used.
+/// Memory that is asked for before it is used.
 enum class AskFor : std::uint8_t {
   nothing,     // all arrays are in a core's first cache
   results,     // in its other cache: stores wait for their lines in turn, so that 1e5 float32 sums

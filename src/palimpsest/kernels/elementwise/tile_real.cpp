@@ -214,7 +214,7 @@ struct Conditions {
   }
 };
 
-// How a product and a third number are combined, in the order of these verbs.
+// Combinations of a product and a third number, in the order of these verbs.
 constexpr Verb kThen[] = {Verb::multiply_then_add, Verb::multiply_then_subtract,
                           Verb::multiply_then_subtract_from};
 constexpr Verb kAfter[] = {Verb::add, Verb::subtract, Verb::subtract_from};

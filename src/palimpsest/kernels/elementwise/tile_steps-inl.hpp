@@ -317,7 +317,7 @@ struct Functions {
   decltype(Step<T>::block) block = nullptr;
   decltype(Step<T>::single) single = nullptr;
 };
-// How to run a step: alone, and joined with the following store if possible.
+// Functions that run a step: alone, and joined with the following store if possible.
 template <class T>
 struct Handler {
   Functions<T> alone, storing;

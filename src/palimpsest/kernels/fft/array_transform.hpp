@@ -37,7 +37,7 @@ std::vector<TransformAxis> transform_axes(const FftSpec& spec);
 
 /// Blocks with separate transforms.
 struct TransformBlocks {
-  /// Where a block begins, in elements.
+  /// Offset of a block, in elements.
   struct Begin {
     index_t block, in = 0, work = 0, out = 0, weights = 0, factors = 0;
   };

@@ -85,8 +85,8 @@ FftPlan fft_plan(const FftSpec& spec);
 /// axis 0 are transformed side by side. They do not depend on strides.
 std::size_t fft_workspace_bytes(const FftSpec& spec, int threads = 1);
 
-/// What `execute` takes besides an array: weights and factors of its dtype, or real weights, as the
-/// spec says, and a workspace of fft_workspace_bytes for any number of threads.
+/// Operands of `execute` besides an array: weights and factors of its dtype, or real weights, as
+/// the spec says, and a workspace of fft_workspace_bytes for any number of threads.
 struct FftOperands {
   const void* weights = nullptr;
   const void* factors = nullptr;

@@ -6,7 +6,7 @@
 
 namespace palimpsest {
 
-/// Where measurements are kept.
+/// Place where measurements are kept.
 struct WisdomPlace {
   bool measures = true;  // else all plans are estimates, which are the same in every process
   std::string path;      // of double precision; that of single precision ends in `f`. Empty: none

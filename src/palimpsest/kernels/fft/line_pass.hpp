@@ -40,7 +40,7 @@ enum class LineFactors : std::uint8_t {
   conjugated,  // conjugated, of results; these are stored, or added to what is there
 };
 
-/// What a pass reads besides.
+/// An array that a pass reads besides its lines.
 struct PassOperand {
   const void* elements = nullptr;  // of point 0 of line 0: weights, real or complex, or factors
   bool adds = false;               // factors `conjugated`: adds its results

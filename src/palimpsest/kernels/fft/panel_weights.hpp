@@ -28,7 +28,7 @@ constexpr index_t scratch_distance(index_t elements) {
   return ((elements + kInLine - 1) / kInLine | 1) * kInLine;
 }
 
-/// Where the weights of a panel lie in their array. Strides in elements, any sign; 0 where they
+/// Place of the weights of a panel in their array. Strides in elements, any sign; 0 where they
 /// repeat. Point j along an axis of n points has weight number (j + shift) mod n.
 struct WeightAxis {
   index_t extent = 1, stride = 0, shift = 0;

@@ -65,7 +65,7 @@ typename PanelsOfRows<T>::Rows PanelsOfRows<T>::load_rows(const Panel& panel, st
   return {rows, width};
 }
 
-// Where the rows of the panel are to be computed: in y, or else in scratch.
+// Chooses where the rows of the panel are computed: in y, or else in scratch.
 template <class T>
 typename PanelsOfRows<T>::Rows PanelsOfRows<T>::rows_to_store(const Panel& panel,
                                                               std::complex<T>* rows) const {

@@ -15,7 +15,7 @@ inline constexpr int kMostRuns = 16;
 /// Rows per pass over accumulators. With fewer rows, loads and stores of accumulators would exceed
 /// those of operands.
 inline constexpr int kRowsAtOnce = 8;
-/// How rows affect the accumulators. first: initialize; streamed: initialize by stores past the
+/// Effect of rows on the accumulators. first: initialize; streamed: initialize by stores past the
 /// caches, for a single pass; onto: continue.
 enum class Rows { first, streamed, onto };
 

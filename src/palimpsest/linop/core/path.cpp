@@ -60,7 +60,8 @@ namespace {
 
 constinit thread_local std::uintptr_t lowest_frame = 0;
 
-// What lies below it is left to the operator at the bottom: 512 KiB, or a quarter of a small stack.
+// Finds the lowest frame. The stack below it is left to the operator at the bottom: 512 KiB, or a
+// quarter of a small stack.
 std::uintptr_t find_lowest_frame() {
   constexpr std::size_t kLeast = 512 * 1024;
   pthread_attr_t attributes;

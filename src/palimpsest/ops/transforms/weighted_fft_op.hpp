@@ -25,7 +25,7 @@ void check_weights(const WeightedFftParameters& parameters, const TensorType& x,
 /// The same for extents at run time.
 void check_weights(const WeightedFftParameters& parameters, std::span<const index_t> x,
                    std::span<const index_t> w, const std::string& who);
-/// How the elements of an input lie.
+/// Returns how the elements of an input lie.
 Layout layout_of(const ConstView& view);
 
 /// A discrete Fourier transform, weights, and the transform back, as in F^H W F of a mask. With

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a function shows of itself: its graph, its containers, its measured times.
+// Facts that a function shows of itself: its graph, its containers, its measured times.
 #include <nanobind/stl/map.h>
 
 #include "palimpsest/inspect/print.hpp"

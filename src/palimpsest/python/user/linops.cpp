@@ -32,7 +32,7 @@ enum Role {
 };
 constexpr std::array<const char*, role_count> kRoles{
     "fn", "adj_fn", "normal_fn", "adj_normal_fn", "split", "adj_split", "size", "check", "adjoint"};
-// What each does, for notes.
+// Names of the roles, for notes.
 constexpr std::array<const char*, role_count> kParts{
     "forward", "adjoint", "normal", "normal of the adjoint", "split", "split of the adjoint",
     "size",    "check",   "adjoint"};

@@ -69,7 +69,7 @@ Replacements slice_of_pad(const FunctionGraph&, const Apply& node) {
   return if_it_fits(node, ops::index(x, entries));
 }
 
-// Where the parts of joins begin along their axes, each found once.
+// Offsets of the parts of joins along their axes, each found once.
 class PlacesOfParts {
  public:
   /// Ends with the end of the last part; empty if an extent of a part is unknown.

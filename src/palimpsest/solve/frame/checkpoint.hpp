@@ -13,7 +13,7 @@
 
 namespace palimpsest {
 
-/// How long the steps of an element have grown.
+/// Growth of the steps of an element.
 struct StepGrowth {
   double before = std::numeric_limits<double>::infinity();  ///< the last step
   double first = 0;                                         ///< the one before the first that grew

@@ -11,7 +11,7 @@ namespace {
 
 using namespace krylov;
 
-// Where the recurred residual has drifted from the true one by this multiple of the latter, the
+// If the recurred residual has drifted from the true one by this multiple of the latter, the
 // direction begins anew. Near rounding the drift is as large as the residual, and a direction that
 // is conjugate to the recurred one then leads uphill: without a restart the residual grows without
 // bound. 0 would restart at every refresh, for 5 times the iterations with .refresh = 1.

@@ -78,7 +78,7 @@ class Dual {
 void declare_duals(const Problem& p, StateList& state);
 void set_up_images(const Problem& p, Scope& s);
 
-/// Where steps adapt: the squares of |(u - u') / sigma - K (x - x')| and of |u'|, of all dual
+/// If steps adapt, the squares of |(u - u') / sigma - K (x - x')| and of |u'|, of all dual
 /// variables; and the largest relative residual.
 struct DualResidual {
   Variable top, size, relative;
