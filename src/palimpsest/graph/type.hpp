@@ -6,7 +6,7 @@
 
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/base/shape.hpp"
-#include "palimpsest/memory/device.hpp"
+#include "palimpsest/device/device.hpp"
 
 namespace PALIMPSEST_API palimpsest {
 

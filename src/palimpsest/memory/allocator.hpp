@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/device/device.hpp"
 #include "palimpsest/memory/block.hpp"
-#include "palimpsest/memory/device.hpp"
 
 namespace PALIMPSEST_API palimpsest {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/device/device.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
-#include "palimpsest/memory/device.hpp"
 
 namespace PALIMPSEST_API palimpsest {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/device/device.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
-#include "palimpsest/memory/device.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace PALIMPSEST_API palimpsest {

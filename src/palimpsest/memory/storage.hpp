@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "palimpsest/base/api.hpp"
+#include "palimpsest/device/device.hpp"
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
-#include "palimpsest/memory/device.hpp"
 
 namespace PALIMPSEST_API palimpsest {
 

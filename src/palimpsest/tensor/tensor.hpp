@@ -15,7 +15,7 @@
 #include "palimpsest/base/random.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/base/view.hpp"
-#include "palimpsest/memory/device.hpp"
+#include "palimpsest/device/device.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace PALIMPSEST_API palimpsest {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/memory/device.hpp"
+#include "palimpsest/device/device.hpp"
 
 #include <charconv>
 
@@ -10,13 +10,15 @@ namespace palimpsest {
 Device Device::parse(std::string_view text) {
   const auto fail = [text] {
     return ValueError("[device] got '" + std::string(text) +
-                      "', expected a name such as cpu, cpu:1 or cuda:0");
+                      "', expected a name such as cpu, cpu:1, opencl:0 or cuda:0");
   };
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   Device device;
   if (name == "cuda") {
     device.type = DeviceType::cuda;
+  } else if (name == "opencl") {
+    device.type = DeviceType::opencl;
   } else if (name != "cpu") {
     throw fail();
   }
@@ -29,8 +31,8 @@ Device Device::parse(std::string_view text) {
 }
 
 std::string Device::str() const {
-  if (type == DeviceType::cpu) return index == 0 ? "cpu" : "cpu:" + std::to_string(index);
-  return "cuda:" + std::to_string(index);
+  if (is_host()) return index == 0 ? "cpu" : "cpu:" + std::to_string(index);
+  return (type == DeviceType::cuda ? "cuda:" : "opencl:") + std::to_string(index);
 }
 
 }  // namespace palimpsest

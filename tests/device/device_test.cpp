@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/memory/device.hpp"
+#include "palimpsest/device/device.hpp"
 
 #include "palimpsest/base/error.hpp"
 #include "support/expect_error.hpp"
@@ -10,11 +10,12 @@ namespace {
 using testing::expect_error;
 
 TEST(Device, ParsesWhatItPrints) {
-  for (const char* text : {"cpu", "cpu:1", "cpu:63", "cuda:0", "cuda:7"}) {
+  for (const char* text : {"cpu", "cpu:1", "cpu:63", "opencl:0", "opencl:1", "cuda:0", "cuda:7"}) {
     EXPECT_EQ(Device::parse(text).str(), text);
   }
   EXPECT_EQ(Device::parse("cpu:0"), Device{});
   EXPECT_EQ(Device::parse("cuda"), (Device{DeviceType::cuda, 0}));
+  EXPECT_EQ(Device::parse("opencl"), (Device{DeviceType::opencl, 0}));
 }
 
 TEST(Device, RefusesOtherNames) {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "palimpsest/base/shape.hpp"
+
+// The interface between the library and one kind of accelerator.
+namespace palimpsest {
+
+/// The queues of a device. All threads enqueue to `work`; plans alone use `in` and `out`.
+enum class Queue : std::uint8_t { work, in, out };
+inline constexpr std::size_t kQueues = 3;
+
+/// A place in a queue. The marks of one queue grow.
+using Mark = std::uint64_t;
+
+/// Fixed properties of a device.
+struct DeviceFacts {
+  std::string name;                      ///< as the driver tells it
+  std::string driver;                    ///< name and version
+  std::string isa;                       ///< target of compilations: "opencl-c 1.2" or "sm_90"
+  std::uint64_t memory_bytes = 0;        ///< in all
+  std::uint64_t largest_allocation = 0;  ///< of one call of obtain()
+  std::uint64_t cache_bytes = 0;         ///< of the last cache level
+  std::uint64_t local_bytes = 0;         ///< memory that one group of items shares
+  int groups = 1;                        ///< that run at the same time
+  bool has_float64 = false;
+};
+
+/// The source of kernels, in the language of device/text/, without prelude.
+struct KernelText {
+  std::string name;                  ///< for messages and for the file of PALIMPSEST_KERNELS
+  std::string text;
+  std::vector<std::string> kernels;  ///< names of the entry points
+};
+
+/// Compiled kernels. Refers to its backend, which must live longer.
+class LoadedKernels {
+ public:
+  virtual ~LoadedKernels() = default;
+  /// The bytes that DeviceBackend::load() takes instead of compiling.
+  virtual std::vector<std::byte> binary() const = 0;
+};
+using Program = std::shared_ptr<const LoadedKernels>;
+
+/// One argument of a kernel. Each has 8 bytes.
+struct Argument {
+  enum class Kind : std::uint8_t { address, integer, real };
+  Kind kind = Kind::integer;
+  union {
+    std::byte* address;  ///< anywhere within an allocation; passed as its start and a byte offset
+    std::int64_t integer = 0;
+    double real;
+  };
+
+  static Argument of(const void* p) {
+    Argument a;
+    a.kind = Kind::address;
+    a.address = static_cast<std::byte*>(const_cast<void*>(p));
+    return a;
+  }
+  static Argument of(std::int64_t i) {
+    Argument a;
+    a.integer = i;
+    return a;
+  }
+  static Argument of(double x) {
+    Argument a;
+    a.kind = Kind::real;
+    a.real = x;
+    return a;
+  }
+};
+
+/// One run of a kernel: groups[0] x groups[1] x groups[2] groups of `items` items. An address
+/// argument takes two parameters of the kernel, the start of its allocation and the offset.
+struct Launch {
+  const LoadedKernels* program = nullptr;
+  std::size_t kernel = 0;  ///< position in KernelText::kernels
+  std::array<index_t, 3> groups{1, 1, 1};
+  int items = 1;
+  std::span<const Argument> arguments;
+};
+
+/// All that a kind of accelerator must offer: memory, one in-order queue of work and two for
+/// copies, and compiled kernels. A call that enqueues returns at once, unless more than 1,024
+/// commands are in flight.
+///
+/// Threads  every member may be called concurrently
+/// Errors   DeviceError "lost after": an earlier command failed; every later call says so
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+
+  virtual const DeviceFacts& facts() const = 0;
+
+  /// Memory of the device, aligned to 64; null if there is none. Addresses of different allocations
+  /// never overlap one another or memory of the host. The host must not read or write there.
+  virtual std::byte* obtain(std::size_t bytes) noexcept = 0;
+  /// Frees what obtain() returned, once all that is enqueued has run. Never waits.
+  virtual void give_back(std::byte* first, std::size_t bytes) noexcept = 0;
+  /// Memory of the host that copies may read and write at any time; null if there is none.
+  virtual std::byte* obtain_staging(std::size_t bytes) noexcept = 0;
+  virtual void give_back_staging(std::byte* first, std::size_t bytes) noexcept = 0;
+
+  /// Compiles the text, or takes the kernels of `binary` where it is not empty.
+  ///
+  /// Errors   DeviceError "does not compile on", with the compiler's first error; a binary of
+  ///          another driver or device
+  virtual Program load(const KernelText& text, std::span<const std::byte> binary) = 0;
+  virtual void launch(Queue queue, const Launch& launch) = 0;
+  /// Between memory of the device and staging memory, or within the device. Ranges of one copy do
+  /// not overlap.
+  virtual void copy(Queue queue, void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) = 0;
+
+  /// The place behind all that has been enqueued.
+  virtual Mark mark(Queue queue) = 0;
+  /// Later commands of `queue` run when `marked` has passed the mark.
+  virtual void wait(Queue queue, Queue marked, Mark mark) = 0;
+  virtual bool passed(Queue queue, Mark mark) = 0;
+  /// Returns when the queue has passed the mark. Calls the interrupt check while it waits.
+  virtual void wait_on_host(Queue queue, Mark mark) = 0;
+
+  /// True for an address within memory of obtain().
+  virtual bool owns(const void* address) const noexcept = 0;
+};
+
+}  // namespace palimpsest

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "palimpsest/device/device.hpp"
+#include "palimpsest/device/backend.hpp"
+
+// The accelerators of this machine.
+namespace palimpsest {
+
+/// The backend of an accelerator, alive until the process ends. The first call for a type loads its
+/// driver.
+///
+/// Errors   DeviceError: no driver, loader, device or index; in a child of fork() "forked"
+DeviceBackend& backend_of(Device device);
+
+/// The accelerators of one type, in the order of their indices. With none, `why` (may be null)
+/// becomes the text that backend_of() would throw.
+std::vector<Device> devices_here(DeviceType type, std::string* why = nullptr);
+
+/// For tests: the backend of `device` is `backend` from now on; null restores its own. Returns the
+/// one before it if it was set by this function. No memory of the device may be in use.
+std::shared_ptr<DeviceBackend> replace_backend(Device device,
+                                               std::shared_ptr<DeviceBackend> backend);
+
+}  // namespace palimpsest
