@@ -37,7 +37,7 @@ struct DeviceFacts {
 
 /// The source of kernels, in the language of device/text/, without prelude.
 struct KernelText {
-  std::string name;                  ///< for messages and for the file of PALIMPSEST_KERNELS
+  std::string name;  ///< for messages and for the file of PALIMPSEST_KERNELS
   std::string text;
   std::vector<std::string> kernels;  ///< names of the entry points
 };
@@ -49,10 +49,10 @@ class LoadedKernels {
   /// The bytes that DeviceBackend::load() takes instead of compiling.
   virtual std::vector<std::byte> binary() const = 0;
 };
-using Program = std::shared_ptr<const LoadedKernels>;
+using KernelProgram = std::shared_ptr<const LoadedKernels>;
 
-/// One argument of a kernel. Each has 8 bytes.
-struct Argument {
+/// Argument of a kernel, of 8 bytes.
+struct KernelArgument {
   enum class Kind : std::uint8_t { address, integer, real };
   Kind kind = Kind::integer;
   union {
@@ -61,33 +61,33 @@ struct Argument {
     double real;
   };
 
-  static Argument of(const void* p) {
-    Argument a;
+  static KernelArgument of(const void* p) {
+    KernelArgument a;
     a.kind = Kind::address;
     a.address = static_cast<std::byte*>(const_cast<void*>(p));
     return a;
   }
-  static Argument of(std::int64_t i) {
-    Argument a;
+  static KernelArgument of(std::int64_t i) {
+    KernelArgument a;
     a.integer = i;
     return a;
   }
-  static Argument of(double x) {
-    Argument a;
+  static KernelArgument of(double x) {
+    KernelArgument a;
     a.kind = Kind::real;
     a.real = x;
     return a;
   }
 };
 
-/// One run of a kernel: groups[0] x groups[1] x groups[2] groups of `items` items. An address
+/// Run of a kernel: groups[0] x groups[1] x groups[2] groups of `items` items. An address
 /// argument takes two parameters of the kernel, the start of its allocation and the offset.
 struct Launch {
   const LoadedKernels* program = nullptr;
   std::size_t kernel = 0;  ///< position in KernelText::kernels
   std::array<index_t, 3> groups{1, 1, 1};
   int items = 1;
-  std::span<const Argument> arguments;
+  std::span<const KernelArgument> arguments;
 };
 
 /// All that a kind of accelerator must offer: memory, one in-order queue of work and two for
@@ -95,7 +95,9 @@ struct Launch {
 /// commands are in flight.
 ///
 /// Threads  every member may be called concurrently
-/// Errors   DeviceError "lost after": an earlier command failed; every later call says so
+/// Errors   DeviceError "lost after": an earlier command failed; every later call says so.
+///          DeviceError "forked": in a child of fork(), where obtain() gives null and what is given
+///          back stays. InternalError: wrong addresses, numbers of parameters or items
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -107,7 +109,8 @@ class DeviceBackend {
   virtual std::byte* obtain(std::size_t bytes) noexcept = 0;
   /// Frees what obtain() returned, once all that is enqueued has run. Never waits.
   virtual void give_back(std::byte* first, std::size_t bytes) noexcept = 0;
-  /// Memory of the host that copies may read and write at any time; null if there is none.
+  /// Memory of the host that copies may read and write at any time; null if there is none. Its
+  /// owner gives it back, or writes it again, when the copies that use it have run.
   virtual std::byte* obtain_staging(std::size_t bytes) noexcept = 0;
   virtual void give_back_staging(std::byte* first, std::size_t bytes) noexcept = 0;
 
@@ -115,7 +118,8 @@ class DeviceBackend {
   ///
   /// Errors   DeviceError "does not compile on", with the compiler's first error; a binary of
   ///          another driver or device
-  virtual Program load(const KernelText& text, std::span<const std::byte> binary) = 0;
+  virtual KernelProgram load(const KernelText& text, std::span<const std::byte> binary) = 0;
+  /// Enqueues a run of a kernel. The first one of each waits for it where drivers compile then.
   virtual void launch(Queue queue, const Launch& launch) = 0;
   /// Between memory of the device and staging memory, or within the device. Ranges of one copy do
   /// not overlap.

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "palimpsest/device/device.hpp"
 #include "palimpsest/device/backend.hpp"
+#include "palimpsest/device/device.hpp"
 
 // The accelerators of this machine.
 namespace palimpsest {
