@@ -7,6 +7,7 @@
 2. A source in a code span, such as `tools/check_pages.py`, is there. The path of one of a layer may begin with
    the layer's name.
 3. A count in a link to a page, such as [39 kinds](docs/operators.md), is the number of entries of the page.
+4. The version in CITATION.cff is that of CMakeLists.txt.
 """
 
 import argparse
@@ -54,8 +55,17 @@ def tracked_files(root):
     return sorted(name for name in names if (root / name).is_file())
 
 
+def version_in(path, pattern):
+    found = re.search(pattern, path.read_text(), re.MULTILINE) if path.is_file() else None
+    return found and found[1]
+
+
 def violations(root):
     root = pathlib.Path(root)
+    cited = version_in(root / "CITATION.cff", r"^version: (\S+)$")
+    built = version_in(root / "CMakeLists.txt", r"project\(palimpsest VERSION (\S+)")
+    if cited != built:
+        yield f"CITATION.cff: says version {cited} where CMakeLists.txt has {built}"
     files = tracked_files(root)
     pages = [name for name in files if name.endswith(".md") and (name.startswith("docs/") or "/" not in name)]
     words = set()

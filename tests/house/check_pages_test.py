@@ -54,6 +54,13 @@ class CheckPages(unittest.TestCase):
                              f"docs/a.md:1: says {word} where operators.md has 2 entries\n")
         self.assertEqual(self.run_on({"docs/a.md": "[all kinds](operators.md)\n"}), "")
 
+    def test_the_cited_version_is_the_one_that_is_built(self):
+        project = {"CMakeLists.txt": "project(palimpsest VERSION 0.2.0 LANGUAGES CXX)\n"}
+        self.assertEqual(self.run_on({**project, "CITATION.cff": "title: a\nversion: 0.2.0\n"}), "")
+        self.assertEqual(self.run_on({**project, "CITATION.cff": "version: 0.1.0\n"}),
+                         "CITATION.cff: says version 0.1.0 where CMakeLists.txt has 0.2.0\n")
+        self.assertIn("says version None", self.run_on(project))
+
 
 if __name__ == "__main__":
     unittest.main()
