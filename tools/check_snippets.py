@@ -10,8 +10,12 @@ file in examples/, tests/ or src/, except for indentation, but those of docs/ope
 of tests/linop. Blocks of Python are left to
 python/tests/docs. A `sh` block marked `<!-- run -->` in the
 line above is run by `sh -eu` in an empty directory with the commands of the build tree at hand; it
-too may be followed by its output. One that cannot be run by a test says why:
+too may be followed by its output. `<!-- run after the above -->` runs it in the directory of the `sh`
+block before it on the page, as that one left it. One that cannot be run by a test says why:
 `<!-- not run: it takes minutes -->`.
+
+Of tables whose first columns are `task` and `C++` the cells of that column, in order, are one program; the
+cells of the column `command` are one `sh` block. The column `Python` is left to python/tests/docs.
 """
 
 import argparse
@@ -25,7 +29,9 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```[ ]*$", re.MULTILINE | re.DOTALL)
-MARKER = re.compile(r"<!-- (run|not run: [^\n]+) -->\s*\Z")
+MARKER = re.compile(r"<!-- (run|run after the above|not run: [^\n]+) -->\s*\Z")
+SHEET = re.compile(r"^\| task \| C\+\+ \|.*\n\|[-| ]+\n(?:\|.*\n)+", re.MULTILINE)
+BAR = re.compile(r"(?<!\\)\|")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 TIMEOUT_S = 300
 HEADER = "palimpsest/palimpsest.hpp"
@@ -60,6 +66,39 @@ def blocks_of(page, text):
             continue
         found.append(block)
     return found
+
+
+def runs_of(blocks):
+    """Lists of blocks that share a directory: one each, but for `sh` blocks that go on after others."""
+    runs = []
+    for block in blocks:
+        above = next((run for run in reversed(runs) if run[0].page == block.page and run[0].marker == "run"), None)
+        if block.marker == "run after the above" and above:
+            above.append(block)
+        else:
+            runs.append([block])
+    return runs
+
+
+def column_of(sheets, name):
+    """The code of a column of all tables, a line for each cell."""
+    lines = []
+    for sheet in sheets:
+        head, _, *rows = ([cell.strip() for cell in BAR.split(row)[1:-1]] for row in sheet.splitlines())
+        if name in head:
+            cells = [row[head.index(name)] for row in rows]
+            lines += [code.replace("\\|", "|") for cell in cells for code in re.findall(r"`([^`]+)`", cell)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def blocks_of_sheets(page, text):
+    """The programs that the tables of a page show, a cell for each line."""
+    sheets = SHEET.findall(text)
+    if not sheets:
+        return []
+    line = text.count("\n", 0, text.index(sheets[0])) + 1
+    program = f"#include <{HEADER}>\nusing namespace palimpsest;\nint main() {{\n{column_of(sheets, 'C++')}}}\n"
+    return [Block(page, line, "cpp", program), Block(page, line, "sh", column_of(sheets, "command"), "run")]
 
 
 def dead_links(page, text):
@@ -101,12 +140,18 @@ class Runner:
         subprocess.run([*self.compile, "-x", "c++-header", self.everything, "-o", f"{self.everything}.gch"],
                        capture_output=True)
 
-    def check(self, block):
-        """What is wrong with the block, or None."""
+    def check_all(self, blocks):
+        """Pairs of a block and what is wrong with it, or None, for blocks that share a directory."""
+        if blocks[0].marker == "run after the above":
+            return [(blocks[0], "there is no block above it that runs")]
+        with tempfile.TemporaryDirectory() as folder:
+            return [(block, self.check(block, folder)) for block in blocks]
+
+    def check(self, block, folder):
         if block.language == "cpp" and re.search(r"\bint main\b", block.text):
-            return self.check_program(block)
+            return self.check_program(block, folder)
         if block.language == "sh":
-            return self.check_shell(block)
+            return self.check_shell(block, folder)
         if block.language == "python":
             return None
         if block.language == "cpp" and block.page == PAGE_OF_CASES:
@@ -125,27 +170,25 @@ class Runner:
             return f"it printed\n{done.stdout}and the page says\n{block.output}"
         return None
 
-    def check_program(self, block):
-        with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder) / "snippet.cpp"
-            source.write_text(block.text)
-            includes_all = re.search(rf"^#include [<\"]{HEADER}[>\"]", block.text, re.MULTILINE)
-            # Precompiled headers come first.
-            first = ["-include", self.everything] if includes_all else []
-            command = [*self.compile, *first, source, "-o", source.with_suffix(""), f"-L{self.build_dir}",
-                       "-lpalimpsest", f"-Wl,-rpath,{self.build_dir}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
-            if done.returncode != 0:
-                return f"it does not compile\n{done.stderr}"
-            return self.run(block, [source.with_suffix("")], folder)
+    def check_program(self, block, folder):
+        source = pathlib.Path(folder) / "snippet.cpp"
+        source.write_text(block.text)
+        includes_all = re.search(rf"^#include [<\"]{HEADER}[>\"]", block.text, re.MULTILINE)
+        # Precompiled headers come first.
+        first = ["-include", self.everything] if includes_all else []
+        command = [*self.compile, *first, source, "-o", source.with_suffix(""), f"-L{self.build_dir}",
+                   "-lpalimpsest", f"-Wl,-rpath,{self.build_dir}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+        if done.returncode != 0:
+            return f"it does not compile\n{done.stderr}"
+        return self.run(block, [source.with_suffix("")], folder)
 
-    def check_shell(self, block):
+    def check_shell(self, block, folder):
         if block.marker.startswith("not run"):
             return None
-        if block.marker != "run":
+        if not block.marker.startswith("run"):
             return "mark it with <!-- run --> or <!-- not run: reason --> in the line above"
-        with tempfile.TemporaryDirectory() as folder:
-            return self.run(block, ["sh", "-euc", block.text], folder)
+        return self.run(block, ["sh", "-euc", block.text], folder)
 
     def check_excerpt(self, block):
         if self.sources is None:
@@ -176,12 +219,13 @@ def main():
     pages = [page for page in (arguments.root / "README.md", arguments.root / "CONTRIBUTING.md")
              if page.exists()] + sorted((arguments.root / "docs").rglob("*.md"))
     blocks = [block for page in pages
-              for block in blocks_of(str(page.relative_to(arguments.root)), page.read_text())]
+              for blocks in (blocks_of, blocks_of_sheets)
+              for block in blocks(str(page.relative_to(arguments.root)), page.read_text())]
     runner = Runner(arguments)
     runner.precompile()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        found = list(pool.map(runner.check, blocks))
-    failures = [(block, problem) for block, problem in zip(blocks, found) if problem]
+        found = [pair for pairs in pool.map(runner.check_all, runs_of(blocks)) for pair in pairs]
+    failures = [(block, problem) for block, problem in found if problem]
     for block, problem in failures:
         print(f"{block.where()}: {problem.rstrip()}")
     dead = [(page, line, target) for page in pages

@@ -55,6 +55,19 @@ class CheckSnippets(unittest.TestCase):
         self.assertIn("0 wrong", self.run_on("<!-- not run: slow -->\n```sh\nexit 3\n```\n"))
         self.assertIn("mark it with", self.run_on("```sh\nexit 3\n```\n"))
 
+    def test_a_shell_block_may_go_on_where_the_one_above_ended(self):
+        page = "<!-- run -->\n```sh\necho yes > a; echo no\n```\n\n<!-- run after the above -->\n```sh\ncat a\n```\n```text\n%s\n```\n"
+        self.assertIn("0 wrong", self.run_on(page % "yes"))
+        self.assertIn("README.md:7: it printed\nyes", self.run_on(page % "no"))
+        self.assertIn("README.md:2: there is no block above", self.run_on("<!-- run after the above -->\n```sh\ntrue\n```\n"))
+
+    def test_columns_of_a_table_are_programs(self):
+        page = ("| task | C++ | Python | command |\n|---|---|---|---|\n| one | `// 1` | `1` | `echo a > b` |\n"
+                "| two | `// 2%s` | `2` | `cat b \\| grep %s` |\n")
+        self.assertIn("2 blocks on 2 pages, 0 wrong", self.run_on(page % ("", "a")))
+        self.assertIn("README.md:1: it does not compile", self.run_on(page % (" broken", "a")))
+        self.assertIn("README.md:1: exit code 1", self.run_on(page % ("", "c")))
+
     def test_a_block_names_its_language(self):
         self.assertIn("names no language", self.run_on("```\none();\n```\n"))
 
