@@ -20,9 +20,14 @@ import mkdocs.config
 import reference
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *sorted(
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(
     str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+START = ["index", "tutorial", "cheat-sheet", "faq", "who-should-not"]
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+
+def pages_in(name):
+    return [page for page in PAGES if page.startswith(f"docs/{name}/")]
 
 
 def nav():
@@ -32,14 +37,15 @@ def nav():
     python += sorted(page for page in PAGES if page.startswith(docs + "python/") and page not in python)
     return [
         {"Home": "README.md"},
-        {"Overview": docs + "index.md"},
-        {"Python": python},
+        {"Start": [f"{docs}{name}.md" for name in START]},
         {"Gallery": "gallery/index.md"},
-        {"How to": [page for page in PAGES if page.startswith(docs + "howto/")]},
+        {"Python": python},
+        {"How to": pages_in("howto")},
+        {"Theory": pages_in("theory")},
         {"Library": [page for page in PAGES if page.count("/") == 1 and page.startswith(docs)
-                     and page != docs + "index.md"]},
+                     and page[len(docs):-len(".md")] not in START]},
         {"Reference": ["reference/index.md", *reference.PAGES]},
-        {"Project": ["CONTRIBUTING.md", "CHANGELOG.md"]},
+        {"Project": ["CONTRIBUTING.md", *pages_in("contributing"), "CHANGELOG.md", "SECURITY.md"]},
     ]
 
 
