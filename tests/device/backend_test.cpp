@@ -13,6 +13,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/device/devices.hpp"
+#include "support/delaying_backend.hpp"
 #include "support/expect_error.hpp"
 #include "support/in_child.hpp"
 
@@ -26,7 +27,24 @@ using testing::OnDevice;
 using testing::sample_text;
 using testing::Staged;
 
-class Backend : public ::testing::Test {
+// A device, or the first one of OpenCL with commands that are delayed.
+struct Subject {
+  const char* name;
+  bool is_delayed = false;
+  std::uint32_t seed = 0;
+};
+
+DeviceBackend& backend_for(const Subject& subject, std::unique_ptr<DeviceBackend>& owner) {
+  DeviceBackend& device = backend_of({DeviceType::opencl, 0});
+  if (!subject.is_delayed) return device;
+  owner = std::make_unique<testing::DelayingBackend>(device, subject.seed);
+  return *owner;
+}
+
+class Backend : public ::testing::TestWithParam<Subject> {
+ private:
+  std::unique_ptr<DeviceBackend> owner_;
+
  protected:
   void launch(std::size_t kernel, std::vector<KernelArgument> arguments, index_t groups = 4,
               Queue queue = Queue::work) {
@@ -44,13 +62,13 @@ class Backend : public ::testing::Test {
            queue);
   }
 
-  DeviceBackend& backend = backend_of({DeviceType::opencl, 0});
+  DeviceBackend& backend = backend_for(GetParam(), owner_);
   KernelProgram program = backend.load(sample_text(), {});
 };
 
 constexpr std::int64_t kLong = 20'000'000;  // rounds of add_later: tens of milliseconds
 
-TEST_F(Backend, ToldFactsAreUsable) {
+TEST_P(Backend, ToldFactsAreUsable) {
   const DeviceFacts& facts = backend.facts();
   EXPECT_FALSE(facts.name.empty());
   EXPECT_FALSE(facts.driver.empty());
@@ -61,7 +79,7 @@ TEST_F(Backend, ToldFactsAreUsable) {
   EXPECT_GE(facts.groups, 1);
 }
 
-TEST_F(Backend, ObtainsSeparateAlignedMemory) {
+TEST_P(Backend, ObtainsSeparateAlignedMemory) {
   std::vector<std::pair<std::byte*, std::size_t>> blocks;
   for (const std::size_t bytes : {1, 64, 100, 4096, 5000, 1 << 20}) {
     blocks.emplace_back(backend.obtain(bytes), bytes);
@@ -83,14 +101,14 @@ TEST_F(Backend, ObtainsSeparateAlignedMemory) {
   EXPECT_FALSE(backend.owns(nullptr));
 }
 
-TEST_F(Backend, MemoryThatIsNotThereIsNull) {
+TEST_P(Backend, MemoryThatIsNotThereIsNull) {
   EXPECT_EQ(backend.obtain(backend.facts().largest_allocation + 1), nullptr);
   EXPECT_EQ(backend.obtain(std::size_t{1} << 60), nullptr);
   EXPECT_EQ(backend.obtain(0), nullptr);
   backend.give_back(nullptr, 0);
 }
 
-TEST_F(Backend, CopiesToWithinAndFromTheDevice) {
+TEST_P(Backend, CopiesToWithinAndFromTheDevice) {
   const std::vector<float> values = counted<float>(1000);
   const OnDevice<float> a(backend, values);
   const OnDevice<float> b(backend, std::size_t{1000});
@@ -105,7 +123,7 @@ TEST_F(Backend, CopiesToWithinAndFromTheDevice) {
   EXPECT_EQ(b.values(), expected);
 }
 
-TEST_F(Backend, FillsBytesAndNoOthers) {
+TEST_P(Backend, FillsBytesAndNoOthers) {
   const OnDevice<std::uint8_t> a(backend, std::vector<std::uint8_t>(301, 7));
   backend.fill(Queue::work, a.at(3), 0xA5, 295);
   backend.fill(Queue::work, a.at(301), 1, 0);
@@ -114,16 +132,25 @@ TEST_F(Backend, FillsBytesAndNoOthers) {
   EXPECT_EQ(a.values(), expected);
 }
 
-TEST_F(Backend, RefusesAddressesOutsideOfItsMemory) {
+TEST_P(Backend, RefusesAddressesOutsideOfItsMemory) {
   const OnDevice<float> a(backend, std::size_t{64});
   const Staged<float> staged(backend, 1000);
   const char* const text = "an address outside";
-  expect_error<InternalError>([&] { backend.fill(Queue::work, a.at(1), 0, 64 * 4); }, text);
-  expect_error<InternalError>([&] { backend.fill(Queue::work, staged.data(), 0, 4); }, text);
-  expect_error<InternalError>(
-      [&] { backend.copy(Queue::work, staged.data(), staged.data() + 500, 4); },
-      "a copy without memory of the device");
-  expect_error<InternalError>(
+  const auto expect_refused = [&](auto action, const char* message) {
+    expect_error<InternalError>(
+        [&] {
+          action();
+          finish(backend);  // delayed commands are refused here
+        },
+        message);
+  };
+  expect_refused([&] { backend.fill(Queue::work, a.at(1), 0, 64 * 4); }, text);
+  expect_refused([&] { backend.fill(Queue::work, staged.data(), 0, 4); }, text);
+  expect_refused([&] { backend.copy(Queue::work, staged.data(), staged.data() + 500, 4); }, text);
+  expect_refused([&] { backend.copy(Queue::work, staged.data() + 937, a.data(), 64 * 4); }, text);
+  std::vector<float> not_staged(64);
+  expect_refused([&] { backend.copy(Queue::work, a.data(), not_staged.data(), 4); }, text);
+  expect_refused(
       [&] {
         launch(testing::kDuplicate,
                {KernelArgument::of(a.data()), KernelArgument::of(staged.data()),
@@ -132,7 +159,7 @@ TEST_F(Backend, RefusesAddressesOutsideOfItsMemory) {
       text);
 }
 
-TEST_F(Backend, LaunchesKernelsOnPlacesWithinAllocations) {
+TEST_P(Backend, LaunchesKernelsOnPlacesWithinAllocations) {
   const std::vector<float> values = counted<float>(1001);
   const OnDevice<float> from(backend, values);
   const OnDevice<float> to(backend, std::vector<float>(1001, -1.f));
@@ -143,7 +170,7 @@ TEST_F(Backend, LaunchesKernelsOnPlacesWithinAllocations) {
   EXPECT_EQ(to.values(), expected);
 }
 
-TEST_F(Backend, RoundsProductsBeforeSums) {
+TEST_P(Backend, RoundsProductsBeforeSums) {
   std::vector<float> a(5000);
   std::vector<float> b(5000);
   std::vector<float> c(5000);
@@ -165,7 +192,7 @@ TEST_F(Backend, RoundsProductsBeforeSums) {
   EXPECT_EQ(y.values(), expected);
 }
 
-TEST_F(Backend, MultipliesComplexNumbers) {
+TEST_P(Backend, MultipliesComplexNumbers) {
   using c32 = std::complex<float>;
   std::vector<c32> a;
   std::vector<c32> b;
@@ -185,14 +212,14 @@ TEST_F(Backend, MultipliesComplexNumbers) {
   EXPECT_EQ(y.values(), expected);
 }
 
-TEST_F(Backend, PassesNumbersInDouble) {
+TEST_P(Backend, PassesNumbersInDouble) {
   const OnDevice<float> y(backend, std::vector<float>{1.f, 3.f});
   launch(testing::kScale, {KernelArgument::of(y.data()), KernelArgument::of(1.0 / 3.0),
                            KernelArgument::of(std::int64_t{2})});
   EXPECT_EQ(y.values(), (std::vector<float>{static_cast<float>(1.0 / 3.0), 1.f}));
 }
 
-TEST_F(Backend, LaunchOfNoGroupsDoesNothing) {
+TEST_P(Backend, LaunchOfNoGroupsDoesNothing) {
   const OnDevice<float> y(backend, std::vector<float>{1.f});
   launch(
       testing::kScale,
@@ -201,11 +228,12 @@ TEST_F(Backend, LaunchOfNoGroupsDoesNothing) {
   EXPECT_EQ(y.values(), std::vector<float>{1.f});
 }
 
-TEST_F(Backend, RefusesWrongParameters) {
+TEST_P(Backend, RefusesWrongParameters) {
   const OnDevice<float> y(backend, std::size_t{1});
   expect_error<InternalError>(
       [&] {
         launch(testing::kScale, {KernelArgument::of(y.data()), KernelArgument::of(2.0)});
+        finish(backend);  // delayed commands are refused here
       },
       "kernel scale: got 3 parameters and 64 items, expected 4 and 64");
   const std::vector<KernelArgument> arguments = {
@@ -216,11 +244,12 @@ TEST_F(Backend, RefusesWrongParameters) {
                                      .kernel = testing::kScale,
                                      .items = 32,
                                      .arguments = arguments});
+        finish(backend);
       },
       "got 4 parameters and 32 items");
 }
 
-TEST_F(Backend, WrongTextNamesTheTextAndTheLine) {
+TEST_P(Backend, WrongTextNamesTheTextAndTheLine) {
   KernelText text = sample_text();
   text.name = "wrong";
   text.text = "KERNEL(f, 1)(i64 n) {\n  no_such_thing = n;\n}\n";
@@ -232,7 +261,7 @@ TEST_F(Backend, WrongTextNamesTheTextAndTheLine) {
   expect_error<DeviceError>([&] { backend.load(text, {}); }, "no kernel 'f'");
 }
 
-TEST_F(Backend, BinariesGiveTheSameKernels) {
+TEST_P(Backend, BinariesGiveTheSameKernels) {
   const std::vector<std::byte> binary = program->binary();
   ASSERT_FALSE(binary.empty());
   program = backend.load(sample_text(), binary);
@@ -242,13 +271,13 @@ TEST_F(Backend, BinariesGiveTheSameKernels) {
   EXPECT_EQ(y.values(), (std::vector<float>{2.f, 6.f}));
 }
 
-TEST_F(Backend, RefusesOtherBytesAsABinary) {
+TEST_P(Backend, RefusesOtherBytesAsABinary) {
   const std::vector<std::byte> bytes(100, std::byte{0x42});
   expect_error<DeviceError>([&] { backend.load(sample_text(), bytes); },
                             "is no binary for opencl:0");
 }
 
-TEST_F(Backend, CommandsOfAQueueRunInOrder) {
+TEST_P(Backend, CommandsOfAQueueRunInOrder) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
   const OnDevice<std::int64_t> y(backend, std::size_t{50});
   for (std::size_t i = 0; i < 50; ++i) {
@@ -260,7 +289,7 @@ TEST_F(Backend, CommandsOfAQueueRunInOrder) {
   EXPECT_EQ(y.values(), expected);
 }
 
-TEST_F(Backend, MarksPassInOrder) {
+TEST_P(Backend, MarksPassInOrder) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
   add_later(x.data(), 0);  // waits if the driver compiles now
   const Mark before = backend.mark(Queue::work);
@@ -279,7 +308,7 @@ TEST_F(Backend, MarksPassInOrder) {
   expect_error<InternalError>([&] { backend.wait_on_host(Queue::work, second + 100); }, "mark");
 }
 
-TEST_F(Backend, QueuesWaitForOneAnother) {
+TEST_P(Backend, QueuesWaitForOneAnother) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0, 0});
   for (int round = 0; round < 10; ++round) {
     add_later(x.data(), 1, kLong / 10);
@@ -293,7 +322,7 @@ TEST_F(Backend, QueuesWaitForOneAnother) {
   EXPECT_EQ(x.values(), (std::vector<std::int64_t>{10, 10}));
 }
 
-TEST_F(Backend, MemoryIsGivenBackOnceItsCommandsHaveRun) {
+TEST_P(Backend, MemoryIsGivenBackOnceItsCommandsHaveRun) {
   const OnDevice<std::int64_t> result(backend, std::vector<std::int64_t>{5});
   for (int round = 0; round < 20; ++round) {
     const OnDevice<std::int64_t> x(backend, std::size_t{1 << 16});
@@ -305,13 +334,13 @@ TEST_F(Backend, MemoryIsGivenBackOnceItsCommandsHaveRun) {
   EXPECT_EQ(result.values(), std::vector<std::int64_t>{19});
 }
 
-TEST_F(Backend, TakesAnyNumberOfCommands) {
+TEST_P(Backend, TakesAnyNumberOfCommands) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
   for (int i = 0; i < 5000; ++i) add_later(x.data(), 1);
   EXPECT_EQ(x.values(), std::vector<std::int64_t>{5000});
 }
 
-TEST_F(Backend, ThreadsMayEnqueueTogether) {
+TEST_P(Backend, ThreadsMayEnqueueTogether) {
   constexpr int kThreads = 4;
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>(kThreads, 0));
   const OnDevice<std::int64_t> sum(backend, std::vector<std::int64_t>{0});
@@ -335,7 +364,7 @@ TEST_F(Backend, ThreadsMayEnqueueTogether) {
 
 struct Stopped {};
 
-TEST_F(Backend, WaitsAreInterrupted) {
+TEST_P(Backend, WaitsAreInterrupted) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
   add_later(x.data(), 0);  // waits if the driver compiles now
   add_later(x.data(), 1, kLong);
@@ -350,7 +379,7 @@ TEST_F(Backend, WaitsAreInterrupted) {
   EXPECT_EQ(x.values(), std::vector<std::int64_t>{1});
 }
 
-TEST_F(Backend, ChildrenOfForkAreRefused) {
+TEST_P(Backend, ChildrenOfForkAreRefused) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{7});
   const Staged<std::int64_t> staged(backend, 1);
   EXPECT_EQ(testing::in_child([&] {
@@ -381,9 +410,7 @@ TEST_F(Backend, ChildrenOfForkAreRefused) {
   EXPECT_EQ(x.values(), std::vector<std::int64_t>{7});
 }
 
-using BackendDeathTest = Backend;
-
-TEST_F(BackendDeathTest, HostAccessesFaultAtOnce) {
+TEST_P(Backend, HostAccessesFaultAtOnce) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{7});
   EXPECT_EQ(testing::in_child([&] {
               std::signal(SIGSEGV, SIG_DFL);
@@ -397,6 +424,11 @@ TEST_F(BackendDeathTest, HostAccessesFaultAtOnce) {
             }),
             128 + SIGSEGV);
 }
+
+INSTANTIATE_TEST_SUITE_P(, Backend,
+                         ::testing::Values(Subject{"OpenCl"}, Subject{"Delayed", true},
+                                           Subject{"DelayedBySeed", true, 7}),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace palimpsest

@@ -87,7 +87,7 @@ struct Launch {
   std::size_t kernel = 0;  ///< position in KernelText::kernels
   std::array<index_t, 3> groups{1, 1, 1};
   int items = 1;
-  std::span<const KernelArgument> arguments;
+  std::span<const KernelArgument> arguments = {};
 };
 
 /// All that a kind of accelerator must offer: memory, one in-order queue of work and two for

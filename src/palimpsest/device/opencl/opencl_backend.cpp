@@ -88,7 +88,8 @@ class Kernels final : public LoadedKernels {
     std::atomic<bool> has_run{false};
   };
 
-  Kernels(const Api& api, ProgramId program) : api_(api), program_(program) {}
+  Kernels(const Api& api, ProgramId program, const DeviceBackend* owner)
+      : of(owner), api_(api), program_(program) {}
   ~Kernels() override {
     if (process_generation() != generation_) return;
     for (const Entry& entry : entries) {
@@ -111,6 +112,7 @@ class Kernels final : public LoadedKernels {
     return data;
   }
 
+  const DeviceBackend* const of;
   mutable std::deque<Entry> entries;
 
  private:
@@ -194,10 +196,23 @@ class Backend final : public DeviceBackend {
   }
 
   std::byte* obtain_staging(std::size_t bytes) noexcept override {
-    return static_cast<std::byte*>(
+    auto* const first = static_cast<std::byte*>(
         ::operator new (bytes, std::align_val_t{kStagingAlignment}, std::nothrow));
+    if (first == nullptr) return nullptr;
+    try {
+      const std::unique_lock guard(blocks_mutex_);
+      staging_.emplace(first, bytes);
+      return first;
+    } catch (const std::bad_alloc&) {
+      ::operator delete (first, std::align_val_t{kStagingAlignment});
+      return nullptr;
+    }
   }
   void give_back_staging(std::byte* first, std::size_t) noexcept override {
+    {
+      const std::unique_lock guard(blocks_mutex_);
+      staging_.erase(first);
+    }
     ::operator delete (first, std::align_val_t{kStagingAlignment});
   }
 
@@ -213,18 +228,18 @@ class Backend final : public DeviceBackend {
         return api_.clEnqueueCopyBuffer(line, source->mem, target->mem, offset(*source),
                                         offset(*target), bytes, 0, nullptr, event);
       });
-    } else if (target) {
+    } else if (target && is_staging(from, bytes)) {
       enqueue(queue, "clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
         return api_.clEnqueueWriteBuffer(line, target->mem, kFalse, offset(*target), bytes, from, 0,
                                          nullptr, event);
       });
-    } else if (source) {
+    } else if (source && is_staging(to, bytes)) {
       enqueue(queue, "clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
         return api_.clEnqueueReadBuffer(line, source->mem, kFalse, offset(*source), bytes, to, 0,
                                         nullptr, event);
       });
     } else {
-      throw InternalError(fmt::format("[{}] a copy without memory of the device", name_));
+      throw InternalError(outside());
     }
   }
 
@@ -349,7 +364,19 @@ class Backend final : public DeviceBackend {
   }
   Place place_of(const void* address, std::size_t bytes) const {
     if (const std::optional<Place> place = find(address, bytes)) return *place;
-    throw InternalError(fmt::format("[{}] an address outside of its memory", name_));
+    throw InternalError(outside());
+  }
+  bool is_staging(const void* address, std::size_t bytes) const noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::shared_lock guard(blocks_mutex_);
+    auto found = staging_.upper_bound(static_cast<std::byte*>(const_cast<void*>(address)));
+    if (found == staging_.begin()) return false;
+    --found;
+    const std::uintptr_t behind = at - reinterpret_cast<std::uintptr_t>(found->first);
+    return behind <= found->second && bytes <= found->second - behind;
+  }
+  std::string outside() const {
+    return fmt::format("[{}] an address outside of its memory and of its staging memory", name_);
   }
 
   // Removes the commands that have run. Precondition: order_ is held.
@@ -439,6 +466,7 @@ class Backend final : public DeviceBackend {
   std::atomic<std::size_t> obtained_{0};  // bytes
   mutable SharedMutex blocks_mutex_;
   std::map<std::byte*, Block> blocks_;
+  std::map<std::byte*, std::size_t> staging_;  // bytes
 };
 
 ProgramId Backend::build(const KernelText& text, std::span<const std::byte> binary) {
@@ -475,7 +503,7 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
   check();
   const QuietSignals quiet;  // of compilers
   const ProgramId program = build(text, binary);
-  const auto kernels = std::make_shared<Kernels>(api_, program);
+  const auto kernels = std::make_shared<Kernels>(api_, program, this);
   for (const std::string& name : text.kernels) {
     Int code = 0;
     Kernels::Entry& entry = kernels->entries.emplace_back();
@@ -497,7 +525,11 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
 }
 
 void Backend::launch(Queue queue, const Launch& launch) {
-  auto& entry = static_cast<const Kernels&>(*launch.program).entries.at(launch.kernel);
+  const auto* const kernels = dynamic_cast<const Kernels*>(launch.program);
+  if (kernels == nullptr || kernels->of != this) {
+    throw InternalError(fmt::format("[{}] kernels of another device", name_));
+  }
+  auto& entry = kernels->entries.at(launch.kernel);
   std::array<std::size_t, 3> all{};
   for (std::size_t d = 0; d < 3; ++d) all[d] = static_cast<std::size_t>(launch.groups[d]);
   const auto items = static_cast<std::size_t>(launch.items);
