@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "palimpsest/ops/elementwise/joined_passes.hpp"
+#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/reduce/reduce_op.hpp"
 #include "palimpsest/ops/transforms/real_fft_op.hpp"
@@ -100,43 +100,6 @@ std::vector<OpSample> elementwise_sums_samples() {
       sample_values({1, 4}, DType::float64));
   add("of nothing", 0, {plain}, sample_values({0, 4}, DType::float64),
       sample_values({0, 4}, DType::float64));
-  return result;
-}
-
-// x + 2 y, stored, and x - y, whose filtered values are added to z; with sums of all.
-std::vector<OpSample> joined_passes_samples() {
-  std::vector<OpSample> result;
-  using Kind = SumOfOutputs::Kind;
-  const auto add = [&](const std::string& name, std::size_t output, bool is_adjoint,
-                       std::vector<Tensor> inputs) {
-    const DType dtype = inputs[0].dtype();
-    ElementwiseProgram first, second(ScalarOp::add, std::array{dtype, dtype});
-    const int a = first.input(dtype), b = first.input(dtype);
-    const int twice = first.apply(ScalarOp::add, {b, b});
-    first.output(first.apply(ScalarOp::add, {a, twice}));
-    first.output(first.apply(ScalarOp::sub, {a, b}));
-    const std::size_t rank = inputs[0].rank();
-    const FilteredInput filter{
-        1, {.axis = rank - 1, .taps = {-1, 1}, .edge = StencilEdge::nearest}, is_adjoint};
-    const auto op = std::make_shared<const JoinedPasses>(
-        std::make_shared<const ElementwiseSums>(std::move(first), 1,
-                                                std::vector<SumOfOutputs>{{Kind::norm2, 1}}),
-        std::make_shared<const ElementwiseSums>(
-            std::move(second), 1, std::vector<SumOfOutputs>{{Kind::product, 0, 0}},
-            Elementwise::Overwrites(), std::vector<FilteredInput>{filter}),
-        std::vector<HandedOn>{{1, 1}}, inputs[2].shape());
-    result.push_back({name + " " + std::string(name_of(dtype)), std::move(inputs),
-                      [op, output](Vars v) { return op->make_node(v).output(output); }});
-  };
-  for (DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
-    const auto values = [&](std::uint64_t seed) { return sample_values({3, 4, 2}, dtype, seed); };
-    add("first array", 0, false, {values(1), values(2), values(3)});
-    add("second array", 1, true, {values(1), values(2), values(3)});
-    add("first sum", 2, false, {values(1), values(2), values(3)});
-    add("second sum", 3, false, {values(1), values(2), values(3)});
-  }
-  const Tensor none = sample_values({0, 4}, DType::float64);
-  add("of nothing", 1, false, {none, none, none});
   return result;
 }
 

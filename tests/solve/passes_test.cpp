@@ -97,15 +97,14 @@ TEST_F(Passes, ProximalGradientsTakeTwo) {
 TEST_F(Passes, ARestartTakesOneMore) { expect(plan_fista(A, L1(0.1), b, {.L = 4.0}), 3); }
 
 // A pass to 2 x' - x, one for each dual variable with its projection and its change, and one that
-// adds up their adjoints, stores the new values and computes the residual. The last one is joined
-// with the step of a dual variable of differences.
+// adds up their adjoints, stores the new values and computes the residual.
 TEST_F(Passes, PrimalDualStepsTakeTwoAndOneForEachTerm) {
   const Term tv = tv_term(0.1, "Y X"), sparse{.g = L1(0.1)};
-  expect(plan("condat_vu", {.A = A, .terms = {tv}}), 2);
+  expect(plan("condat_vu", {.A = A, .terms = {tv}}), 3);
   expect(plan("condat_vu", {.A = A, .terms = {sparse}}), 3);
-  expect(plan("condat_vu", {.A = A, .terms = {tv, sparse}}), 3);
+  expect(plan("condat_vu", {.A = A, .terms = {tv, sparse}}), 4);
   // The guard of the argument comes before the prox.
-  expect(plan("condat_vu", {.A = A, .terms = {tv}, .h = NonNegative()}), 3);
+  expect(plan("condat_vu", {.A = A, .terms = {tv}, .h = NonNegative()}), 4);
 }
 
 // A Lanczos vector is divided by its length before the operator takes it.

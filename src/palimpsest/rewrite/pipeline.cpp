@@ -21,7 +21,6 @@
 #include "palimpsest/rewrite/passes/fusion/fuse_reductions.hpp"
 #include "palimpsest/rewrite/passes/fusion/fuse_sums.hpp"
 #include "palimpsest/rewrite/passes/fusion/fusion.hpp"
-#include "palimpsest/rewrite/passes/fusion/join_passes.hpp"
 #include "palimpsest/rewrite/passes/fusion/weigh_spectra.hpp"
 #include "palimpsest/rewrite/passes/inplace.hpp"
 #include "palimpsest/rewrite/passes/join_messages.hpp"
@@ -101,8 +100,6 @@ std::vector<Rewrite> library() {
        "norms and inner products are summed up where their operand is made or read"},
       {"fuse_filters", 49.3, fast({"fusion"}), fuse_filters,
        "finite differences and other stencils are computed in the step with sums that reads them"},
-      {"join_passes", 49.35, fast({"fusion"}), join_passes,
-       "a step with sums and the one whose stencils read its arrays become one"},
       {"split_buffers", 49.4, fast({"split"}), split_buffers,
        "each step that could overwrite the result of a cheap op gets one of its own"},
       {"run_updates_in_place", 50.1, fast({"inplace"}), run_updates_in_place,

@@ -3,8 +3,6 @@
 // element of the line.
 #include "palimpsest/kernels/arrays/filtered_rows.hpp"
 
-#include <utility>
-
 #include "palimpsest/kernels/arrays/real_of.hpp"
 
 namespace palimpsest {
@@ -75,19 +73,6 @@ class Stretch {
 };
 
 }  // namespace
-
-FilterReach reach_of(const FilteredInput& filter, std::span<const index_t> extents) {
-  const Stencil& s = filter.stencil;
-  assert(s.edge != StencilEdge::periodic);
-  index_t step = 1;
-  for (std::size_t k = s.axis + 1; k < extents.size(); ++k) step *= extents[k];
-  const index_t last = s.offset + static_cast<index_t>(s.taps.size()) - 1;
-  const auto lines = [&](index_t n) { return std::clamp<index_t>(n, 0, extents[s.axis] - 1); };
-  FilterReach reach;
-  if (extents[s.axis] > 1) reach = {lines(-s.offset) * step, lines(last) * step};
-  if (filter.is_adjoint) std::swap(reach.before, reach.behind);
-  return reach;
-}
 
 FilteredRows::FilteredRows(const Stencil& stencil, bool is_adjoint, const ConstView& x)
     : line_(stencil, x.extents[stencil.axis], x.extents[stencil.axis], 0),

@@ -15,21 +15,12 @@ struct FilteredInput {
   friend bool operator==(const FilteredInput&, const FilteredInput&) = default;
 };
 
-/// The largest numbers of elements before and behind an element that a filter reads, in a dense
-/// row-major array. The edges are not periodic.
-struct FilterReach {
-  index_t before = 0, behind = 0;
-};
-FilterReach reach_of(const FilteredInput& filter, std::span<const index_t> extents);
-
 /// The result of a stencil of step 1, or of its adjoint, as a virtual array: dense, row-major,
 /// computed when read. Owns no memory.
 class FilteredRows {
  public:
   /// The stencil must outlive it.
   FilteredRows(const Stencil& stencil, bool is_adjoint, const ConstView& x);
-  /// Switches to another array of the same layout.
-  void read_from(const std::byte* data) { loop_.data[0] = const_cast<std::byte*>(data); }
   /// Writes n elements first, first + 1, ... (row-major numbers) densely to `to`.
   ///
   /// Math     bit for bit run_stencil, or run_stencil_adjoint, of x dense in row-major order

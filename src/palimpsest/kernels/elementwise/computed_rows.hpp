@@ -31,12 +31,6 @@ class ComputedRows {
   ComputedRows(const ElementwiseProgram& program, std::span<const ConstView> inputs,
                std::span<const MutableView> stored, std::uint32_t read_late,
                std::span<const FilteredInput> filtered);
-  /// Filtered inputs read dense elements from here on; `data` points to element 0 of the whole
-  /// array.
-  void read_filtered_from(int input, const std::byte* data) {
-    filters_[static_cast<std::size_t>(filter_of_[static_cast<std::size_t>(input)])]->read_from(
-        data);
-  }
   DType dtype() const { return program_.dtype_of_register(program_.outputs()[0]); }
   /// Number of elements computed at once.
   index_t block() const { return block_; }

@@ -82,43 +82,6 @@ void run_elementwise_sums(const ElementwiseProgram& program, std::span<const Sum
                           std::span<const MutableView> results,
                           std::span<const FilteredInput> filtered = {});
 
-/// The arguments of run_elementwise_sums.
-struct ElementwisePass {
-  const ElementwiseProgram& program;
-  std::span<const SumOfOutputs> sums;
-  std::span<const ConstView> inputs;
-  std::span<const MutableView> arrays, results;
-  std::span<const FilteredInput> filtered;
-};
-
-/// Link of two programs: an output of the first, not stored in an array, is a filtered input of the
-/// second.
-struct HandedOn {
-  int output = 0, input = 0;
-  friend bool operator==(const HandedOn&, const HandedOn&) = default;
-};
-
-/// Can run_joined_passes run these passes? False if filters wrap around, if linked values would not
-/// fit a cache, or if more than a quarter of them would be computed twice.
-bool can_join_passes(const ElementwisePass& first, const ElementwisePass& second,
-                     std::span<const HandedOn> handed);
-index_t joined_passes_scratch_bytes(const ElementwisePass& first, const ElementwisePass& second,
-                                    std::span<const HandedOn> handed);
-
-/// Runs both passes stretch by stretch: linked values stay in cache. The two functions above ignore
-/// `arrays` and `results`.
-///
-/// Math     bit for bit both passes one after the other, with linked values dense in row-major
-///          order
-/// Shapes   both passes have the same number of elements. A linked input of the second has extents
-///          only
-/// Aliases  as for each pass; also, no array of the first is an input of the second, and no array
-///          of the second is a filtered input of the first
-/// Cost     one pass; linked values at the ends of 64 chunks are computed twice. At most 900 KiB of
-///          scratch per thread
-void run_joined_passes(const ElementwisePass& first, const ElementwisePass& second,
-                       std::span<const HandedOn> handed, std::span<std::byte> scratch);
-
 /// out = sum over all elements of a * b, a conjugated if `conj_a`: as accurate as run_reduce.
 ///
 /// Shapes   a and b have the same extents, broadcast by stride 0; out has rank 0

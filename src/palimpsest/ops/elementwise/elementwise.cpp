@@ -302,11 +302,8 @@ OpPtr Elementwise::inplace_on_inputs(const Apply& apply, const std::set<int>& al
                                      const Overwrites& preferred) const {
   Overwrites chosen{kNone};
   if (program().outputs().size() == 1) {
-    const auto is_possible = [&](int i) { return can_overwrite(apply, 0, i); };
-    auto found = preferred.empty() ? allowed.end() : allowed.find(static_cast<int>(preferred[0]));
-    if (found == allowed.end() || !is_possible(*found)) {
-      found = std::find_if(allowed.begin(), allowed.end(), is_possible);
-    }
+    const auto found = std::find_if(allowed.begin(), allowed.end(),
+                                    [&](int i) { return can_overwrite(apply, 0, i); });
     if (found != allowed.end()) chosen[0] = *found;
   } else if (!allowed.empty()) {
     chosen = choose_inputs(apply, allowed, preferred);

@@ -132,12 +132,6 @@ std::string ElementwiseSums::parameters() const {
 }
 
 OpPtr ElementwiseSums::restored(std::string_view name, ParameterText& text) {
-  const auto op = restored_part(text);
-  if (op->name() != name) throw FormatError("in place in its name or its parameters only");
-  return op;
-}
-
-std::shared_ptr<const ElementwiseSums> ElementwiseSums::restored_part(ParameterText& text) {
   auto program = read_value<ElementwiseProgram>(text);
   text.expect("; arrays=");
   const index_t n_arrays = text.integer();
@@ -165,9 +159,11 @@ std::shared_ptr<const ElementwiseSums> ElementwiseSums::restored_part(ParameterT
   if (text.take(", overwrites=")) {
     for (const index_t i : text.integers()) overwrites.push_back(i);
   }
-  return std::make_shared<ElementwiseSums>(std::move(program), static_cast<std::size_t>(n_arrays),
-                                           std::move(sums), std::move(overwrites),
-                                           std::move(filtered));
+  const auto op = std::make_shared<ElementwiseSums>(
+      std::move(program), static_cast<std::size_t>(n_arrays), std::move(sums),
+      std::move(overwrites), std::move(filtered));
+  if (op->name() != name) throw FormatError("in place in its name or its parameters only");
+  return op;
 }
 
 Apply ElementwiseSums::make_node(std::span<const Variable> inputs) const {
@@ -231,7 +227,8 @@ std::vector<Extents> ElementwiseSums::infer_shapes(const Apply& apply, ExtentsSp
   return result;
 }
 
-std::vector<Variable> ElementwiseSums::outputs_of_program(std::span<const Variable> inputs) const {
+// The arrays and the sums as steps of their own.
+std::vector<Variable> ElementwiseSums::as_steps(std::span<const Variable> inputs) const {
   // The summed arrays have the broadcast extents of all inputs.
   const Variable like = whole_->make_node(inputs).output(0);
   std::vector<Variable> read(inputs.begin(), inputs.end());
@@ -241,10 +238,6 @@ std::vector<Variable> ElementwiseSums::outputs_of_program(std::span<const Variab
   }
   std::vector<Variable> made = unrolled(program(), read);
   for (Variable& v : made) v = broadcast_like(v, like);
-  return made;
-}
-
-std::vector<Variable> ElementwiseSums::results_of(std::span<const Variable> made) const {
   std::vector<Variable> outputs(made.begin(),
                                 made.begin() + static_cast<std::ptrdiff_t>(n_arrays_));
   for (const SumOfOutputs& sum : sums_) {
@@ -270,9 +263,8 @@ std::vector<Variable> ElementwiseSums::results_of(std::span<const Variable> made
 
 std::vector<Variable> ElementwiseSums::pullback(const Apply& apply,
                                                 CotangentSpan cotangents) const {
-  return pullback_of_steps(apply, cotangents, [&](std::span<const Variable> inputs) {
-    return results_of(outputs_of_program(inputs));
-  });
+  return pullback_of_steps(apply, cotangents,
+                           [&](std::span<const Variable> inputs) { return as_steps(inputs); });
 }
 
 namespace {

@@ -27,8 +27,6 @@ class ElementwiseSums final : public Op {
                   std::vector<FilteredInput> filtered = {});
   static std::vector<std::string> names() { return {"ElementwiseSums", "ElementwiseSumsInPlace"}; }
   static OpPtr restored(std::string_view name, ParameterText& text);
-  /// From parameters() with more behind them.
-  static std::shared_ptr<const ElementwiseSums> restored_part(ParameterText& text);
 
   const ElementwiseProgram& program() const { return whole_->program(); }
   std::size_t n_arrays() const { return n_arrays_; }
@@ -51,14 +49,12 @@ class ElementwiseSums final : public Op {
                           const Elementwise::Overwrites& preferred) const;
   OpPtr pure() const override;
   std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
-  /// All outputs of the program, and of these the arrays and the sums, as steps of their own.
-  std::vector<Variable> outputs_of_program(std::span<const Variable> inputs) const;
-  std::vector<Variable> results_of(std::span<const Variable> made) const;
   std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
   void run(RunContext& context) const override;
 
  private:
+  std::vector<Variable> as_steps(std::span<const Variable> inputs) const;
   void check_filtered() const;
   bool is_filtered(index_t input) const;
 

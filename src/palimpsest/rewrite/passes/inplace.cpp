@@ -8,7 +8,7 @@
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/graph/inplace_query.hpp"
 #include "palimpsest/ops/create/random_op.hpp"
-#include "palimpsest/ops/elementwise/joined_passes.hpp"
+#include "palimpsest/ops/elementwise/elementwise_sums.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
@@ -131,11 +131,7 @@ class InplacePass {
   OpPtr variant_op(const Apply& node, const std::set<int>& allowed) {
     const auto* const step = op_of<ops::Elementwise>(node);
     const auto* const with_sums = op_of<ops::ElementwiseSums>(node);
-    const auto* const joined = op_of<ops::JoinedPasses>(node);
-    const std::size_t n = step        ? node.output_count()
-                          : with_sums ? with_sums->n_arrays()
-                          : joined    ? joined->n_arrays()
-                                      : 0;
+    const std::size_t n = step ? node.output_count() : with_sums ? with_sums->n_arrays() : 0;
     if (n < 2) return node.op().inplace_on_inputs(node, allowed);
     ops::Elementwise::Overwrites preferred(n, ops::Elementwise::kNone);
     for (std::size_t k = 0; k < preferred.size(); ++k) {
@@ -147,9 +143,8 @@ class InplacePass {
         }
       }
     }
-    return step        ? step->inplace_on_inputs(node, allowed, preferred)
-           : with_sums ? with_sums->inplace_on_inputs(node, allowed, preferred)
-                       : joined->inplace_on_inputs(node, allowed, preferred);
+    return step ? step->inplace_on_inputs(node, allowed, preferred)
+                : with_sums->inplace_on_inputs(node, allowed, preferred);
   }
 
   // True if the op can overwrite several inputs by an output each, as a loop with several states
@@ -157,8 +152,7 @@ class InplacePass {
   bool may_overwrite_several(const Apply& node) const {
     return node.output_count() > 1 && node.input_count() > 1 && family_ != Family::keys &&
            typeid(node.op()) != typeid(ops::Elementwise) &&
-           typeid(node.op()) != typeid(ops::ElementwiseSums) &&
-           typeid(node.op()) != typeid(ops::JoinedPasses);
+           typeid(node.op()) != typeid(ops::ElementwiseSums);
   }
 
   // All inputs that are possible at once. A variant on a single input costs as much as one on all:
