@@ -8,6 +8,7 @@
    the layer's name.
 3. A count in a link to a page, such as [39 kinds](docs/operators.md), is the number of entries of the page.
 4. The version in CITATION.cff is that of CMakeLists.txt.
+5. A page of docs/ is linked from docs/index.md, or from CONTRIBUTING.md.
 """
 
 import argparse
@@ -23,6 +24,8 @@ SPAN = re.compile(r"`([^`\n]+)`")
 # Not part of a path or of a dotted name, and no pattern such as `*Page*`.
 TYPE = re.compile(r"(?<![\w/.*-])[A-Z]\w*[a-z]\w*(?![\w*])")
 SOURCE = re.compile(r"(?<![\w/.<>{}-])([\w-]+/[\w./-]*\.(?:cpp|hpp|py|md|cmake|txt))(?!\w)")
+LISTS = ("docs/index.md", "CONTRIBUTING.md")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 GENERATED = {"palimpsest/palimpsest.hpp"}
 STYLES = {"CamelCase"}
 PLACES = ("", "src", "src/palimpsest")
@@ -68,6 +71,11 @@ def violations(root):
         yield f"CITATION.cff: says version {cited} where CMakeLists.txt has {built}"
     files = tracked_files(root)
     pages = [name for name in files if name.endswith(".md") and (name.startswith("docs/") or "/" not in name)]
+    lists = [root / name for name in LISTS if name in files]
+    listed = {(path.parent / link).resolve() for path in lists for link in LINK.findall(path.read_text())}
+    for name in pages:
+        if lists and name.startswith("docs/") and name not in LISTS and (root / name).resolve() not in listed:
+            yield f"{name}: no link leads to it from {' or '.join(LISTS)}"
     words = set()
     for name in files:
         if name.startswith(FOLDERS) and name.endswith(CODE):

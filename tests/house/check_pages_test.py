@@ -54,6 +54,13 @@ class CheckPages(unittest.TestCase):
                              f"docs/a.md:1: says {word} where operators.md has 2 entries\n")
         self.assertEqual(self.run_on({"docs/a.md": "[all kinds](operators.md)\n"}), "")
 
+    def test_pages_are_listed(self):
+        index = {"docs/index.md": "[a](howto/a.md#b), [operators](operators.md)\n", "docs/howto/a.md": ""}
+        self.assertEqual(self.run_on(index), "")
+        self.assertEqual(self.run_on({**index, "docs/howto/b.md": ""}),
+                         "docs/howto/b.md: no link leads to it from docs/index.md or CONTRIBUTING.md\n")
+        self.assertEqual(self.run_on({**index, "docs/howto/b.md": "", "CONTRIBUTING.md": "[b](docs/howto/b.md)\n"}), "")
+
     def test_the_cited_version_is_the_one_that_is_built(self):
         project = {"CMakeLists.txt": "project(palimpsest VERSION 0.2.0 LANGUAGES CXX)\n"}
         self.assertEqual(self.run_on({**project, "CITATION.cff": "title: a\nversion: 0.2.0\n"}), "")
