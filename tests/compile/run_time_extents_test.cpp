@@ -2,7 +2,11 @@
 // Functions whose extents depend on elements: masks, loops that stop, branches that differ.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
+#include <random>
 
 #include "compile/hook_op.hpp"
 #include "palimpsest/compile/function.hpp"
@@ -10,6 +14,7 @@
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
+#include "support/long_run.hpp"
 #include "support/window.hpp"
 
 namespace palimpsest {
@@ -278,6 +283,26 @@ TEST(BranchesThatDiffer, RunOnlyTheOneThatIsTaken) {
       "positive");
 }
 
+TEST(BranchesThatDiffer, MayShareWhatDoesNotFit) {
+  const Variable x = input({kUnknown}, "x"), y = input({kUnknown}, "y"),
+                 c = input({}, "c", DType::bool_), d = input({}, "d", DType::bool_);
+  const Variable misfit = x + y;
+  for (const Mode mode : kModes) {
+    const Function f =
+        function({x, y, c, d},
+                 {ops::ifelse(c, misfit * 2.0, x), ops::ifelse(d, ops::sum(misfit), ops::sum(y))},
+                 {.mode = mode});
+    const Tensor a = numbers({1, 2, 3}), b = numbers({1, 2});
+    const auto out = f(a, b, false, false);
+    EXPECT_EQ(values(out[0]), (V{1, 2, 3}));
+    EXPECT_EQ(out[1].item<double>(), 3);
+    for (const bool first : {true, false}) {
+      expect_error<ShapeError>([&] { f(a, b, first, !first); }, "extents differ");
+    }
+    EXPECT_EQ(f(a, a, false, true)[1].item<double>(), 12);
+  }
+}
+
 // -- arrays of as many elements as a value says
 // -----------------------------------------------------
 
@@ -502,6 +527,147 @@ TEST(RunTimeExtents, WorkInDebugMode) {
   const auto out = f(10.0, numbers({5, 20}));
   EXPECT_EQ(values(out[0]), (V{20, 40, 80}));
   EXPECT_EQ(out[1].numel(), 1);
+}
+
+// Only extents of a value are used outside of the branch that computes it.
+TEST(RunTimeExtents, ExtentsOfAValueAreReadOutsideOfItsBranch) {
+  const Variable x = input({kUnknown}, "x"), c = input({}, "c", DType::bool_);
+  const Variable some = ops::exp(x[ops::gt(x, 0.0)]);
+  const Function f = function({x, c}, {ops::ifelse(c, some, x), ops::zeros({some.shape(0)}) + 1.0});
+  for (const bool holds : {true, false}) {
+    const auto out = f(numbers({0.5, -1, 2}), holds);
+    EXPECT_EQ(out[0].numel(), holds ? 2 : 3);
+    EXPECT_EQ(values(out[1]), (V{1, 1}));
+  }
+}
+
+TEST(RunTimeExtents, AChosenInputTakesNoMemory) {
+  const Variable x = input({kUnknown}, "x"), c = input({}, "c", DType::bool_);
+  const Variable some = x[ops::gt(x, 0.0)];
+  const Variable chosen = ops::ifelse(c, x, some);
+  const Function f = function({x, c}, {ops::sum(chosen), ops::max(chosen)}, {.budget_bytes = 1000});
+  const Tensor a = Tensor::ones({1000});
+  EXPECT_EQ(f(a, true)[0].item<double>(), 1000);
+  expect_error<BudgetError>([&] { f(a, false); }, "a stage exceeds the budget");
+}
+
+// Builds a program along with the values that it must give. What is not taken may not fit.
+class StagedProgramMaker {
+ public:
+  explicit StagedProgramMaker(std::uint32_t seed) : random_(seed) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      V x(1 + pick(6));
+      for (double& e : x) e = static_cast<double>(pick(17)) / 4 - 2;
+      arguments.push_back(numbers(x));
+      inputs.push_back(input({kUnknown}));
+      add(inputs.back(), x);
+    }
+    for (int i = 0; i < 14; ++i) step();
+    for (std::size_t i = 0; i < 3; ++i) results.push_back(any());
+  }
+
+  struct Value {
+    Variable v;
+    V x;
+  };
+  std::vector<Variable> inputs;
+  std::vector<Tensor> arguments;
+  std::vector<Value> results;
+
+ private:
+  std::size_t pick(std::size_t n) { return random_() % n; }
+  // Late ones are more likely.
+  const Value& any() {
+    return values_[values_.size() - 1 - std::min(pick(values_.size()), pick(values_.size()))];
+  }
+  void add(const Variable& v, V x) { values_.push_back({v, std::move(x)}); }
+  void map(const Value& a, const Variable& v, double (*f)(double)) {
+    V x = a.x;
+    for (double& e : x) e = f(e);
+    add(v, x);
+  }
+  double total(const Value& a) { return std::accumulate(a.x.begin(), a.x.end(), 0.0); }
+
+  void step() {
+    const Value a = any(), b = any();
+    V x;
+    switch (pick(8)) {
+      case 0:
+        return map(a, a.v * 0.5 + 1.0, [](double e) { return e * 0.5 + 1; });
+      case 1:
+        return map(a, ops::minimum(ops::abs(a.v) * 2.0, 4.0),
+                   [](double e) { return std::min(std::abs(e) * 2, 4.0); });
+      case 2:
+        for (double e : a.x) {
+          if (e > 0.5) x.push_back(e);
+        }
+        return add(a.v[ops::gt(a.v, 0.5)], x);
+      case 3:
+        return add(ops::expand_dims(ops::sum(a.v), {0}), {total(a)});
+      case 4:
+        return add(ops::ones({a.v.shape(0)}), V(a.x.size(), 1.0));
+      case 5:
+        x = a.x;
+        for (double& e : x) e += total(b);
+        return add(a.v + ops::sum(b.v), x);
+      case 6:
+        if (a.x.size() != b.x.size()) return choose(a, b);
+        x = a.x;
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] -= b.x[i];
+        return add(a.v - b.v, x);
+      default:
+        return choose(a, b);
+    }
+  }
+
+  void choose(const Value& a, const Value& b) {
+    const Value of = any();
+    const bool holds = total(of) > 1.0;
+    const Variable condition = ops::gt(ops::sum(of.v), 1.0);
+    if (holds == (pick(2) == 0) && a.x.size() != b.x.size()) {
+      // A branch that is not taken adds what does not fit, and so does what it needs.
+      const Variable misfit = (a.v + b.v) * 2.0;
+      const Variable chosen =
+          holds ? ops::ifelse(condition, a.v, misfit) : ops::ifelse(condition, misfit, a.v);
+      return add(chosen, a.x);
+    }
+    const std::vector<Variable> both =
+        ops::ifelse(condition, {a.v * 2.0, a.v}, {b.v, ops::neg(b.v)});
+    V x = holds ? a.x : b.x, y = x;
+    for (double& e : holds ? x : y) e = holds ? e * 2 : -e;
+    add(both[0], x);
+    add(both[1], y);
+  }
+
+  std::mt19937 random_;
+  std::vector<Value> values_;
+};
+
+TEST(RunTimeExtents, RandomProgramsGiveWhatTheyMust) {
+  const int n_programs = testing::longer(400);
+  for (int seed = 0; seed < n_programs; ++seed) {
+    const StagedProgramMaker made(static_cast<std::uint32_t>(seed));
+    std::vector<Out> outs;
+    for (const auto& result : made.results) outs.emplace_back(result.v);
+    const std::vector<In> ins(made.inputs.begin(), made.inputs.end());
+    FunctionOptions options;
+    options.mode = kModes[static_cast<std::size_t>(seed) % std::size(kModes)];
+    options.on_unused_input = Reaction::ignore;
+    SCOPED_TRACE(seed);
+    const Function f = function(ins, outs, options);
+    for (int call = 0; call < 2; ++call) {
+      std::vector<Tensor> got(outs.size()), arguments;
+      for (const Tensor& t : made.arguments) arguments.push_back(t.clone());
+      f.call(arguments, got);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(values(got[i]), made.results[i].x) << seed << " output " << i;
+        for (std::size_t j = 0; j < i; ++j) ASSERT_FALSE(shares_storage(got[i], got[j])) << seed;
+      }
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        ASSERT_TRUE(equal(arguments[i], made.arguments[i])) << seed;
+      }
+    }
+  }
 }
 
 // -- transposition of loops

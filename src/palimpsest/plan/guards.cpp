@@ -19,9 +19,9 @@ using Nodes = std::unordered_set<const ApplyNode*>;
 
 }  // namespace
 
-Branches::Branches(const FunctionGraph& graph, std::vector<Apply>& order) {
+Branches::Branches(const FunctionGraph& graph, std::vector<Apply>& order, Needs needs) {
   if (std::none_of(order.begin(), order.end(), ifelse_of)) return;
-  for (auto node = order.rbegin(); node != order.rend(); ++node) assign(graph, *node);
+  for (auto node = order.rbegin(); node != order.rend(); ++node) assign(graph, *node, needs);
   hoist_conditions(order);
   drop_late_conditions(order);
 }
@@ -101,19 +101,25 @@ int Branches::add(const Apply& node, bool when) {
 }
 
 // Nodes come after all that use them, so the branches of the users are known.
-void Branches::assign(const FunctionGraph& graph, const Apply& node) {
+void Branches::assign(const FunctionGraph& graph, const Apply& node, Needs needs) {
   std::optional<int> branch;
+  std::vector<int> needed_in;  // the branches of users that are never idle
   for (const Variable& v : node.outputs()) {
     for (const Use& use : graph.uses(v)) {
       int needed_by = -1;
+      bool is_needed = true;
       if (const ops::IfElse* op = ifelse_of(use.node); op && use.index > 0) {
         needed_by = add(use.node, use.index <= static_cast<int>(op->count()));
       } else if (use.node.defined()) {
-        if (!use.node.op().uses_elements(use.node, use.index)) continue;
+        is_needed = needs == Needs::extents_too || use.node.op().uses_elements(use.node, use.index);
         needed_by = of(use.node);
       }
-      branch = branch ? common(*branch, needed_by) : needed_by;
+      if (is_needed) branch = branch ? common(*branch, needed_by) : needed_by;
+      if (!use.node.defined() || !may_be_idle(use.node)) needed_in.push_back(needed_by);
     }
+  }
+  if (std::find(needed_in.begin(), needed_in.end(), branch.value_or(-1)) == needed_in.end()) {
+    idle_.insert(node.node());
   }
   if (branch.value_or(-1) >= 0) of_[node.node()] = *branch;
 }
@@ -179,7 +185,9 @@ void Branches::drop_late_conditions(const std::vector<Apply>& order) {
     for (; branch >= 0 && nested[at(branch)] > i; branch = (*this)[branch].parent) {
       if (own[at(branch)] > i) kept = (*this)[branch].parent;
     }
-    if (of(order[i]) >= 0) of_[order[i].node()] = kept;
+    if (of(order[i]) == kept) continue;
+    of_[order[i].node()] = kept;
+    idle_.insert(order[i].node());
   }
 }
 

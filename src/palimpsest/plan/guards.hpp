@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "palimpsest/graph/function_graph.hpp"
@@ -27,14 +28,20 @@ struct Branch {
 /// belongs to all conditions that they have in common.
 class Branches {
  public:
+  /// Uses of a value that need it: those of its elements, or also those of its extents, where these
+  /// are known with the value only.
+  enum class Needs { elements, extents_too };
   /// Moves the inputs of conditions in front of the branches' steps if data and memory allow; if
   /// not, the steps run in any case.
-  Branches(const FunctionGraph& graph, std::vector<Apply>& order);
+  Branches(const FunctionGraph& graph, std::vector<Apply>& order, Needs needs = Needs::elements);
 
   bool empty() const { return list_.empty(); }
   /// The innermost branch of a node; -1: it runs in any case.
   int of(const Apply& node) const;
   const Branch& operator[](int branch) const { return list_[static_cast<std::size_t>(branch)]; }
+  /// True if it may run although nothing needs it: only inner branches of several conditions need
+  /// it, or the condition of its branch is known after it.
+  bool may_be_idle(const Apply& node) const { return idle_.contains(node.node()); }
   /// The branch of this ifelse; -1 if it has no steps.
   int find(const Apply& node, bool when) const;
   /// True if `inner` is the branch `outer` or lies within it. Everything is within -1.
@@ -49,12 +56,13 @@ class Branches {
   int common(int a, int b);
   int depth(int branch) const { return branch < 0 ? -1 : (*this)[branch].depth; }
   int at_depth(int branch, int depth) const;
-  void assign(const FunctionGraph& graph, const Apply& node);
+  void assign(const FunctionGraph& graph, const Apply& node, Needs needs);
   void hoist_conditions(std::vector<Apply>& order) const;
   void drop_late_conditions(const std::vector<Apply>& order);
 
   std::vector<Branch> list_;
   std::unordered_map<const ApplyNode*, int> of_;
+  std::unordered_set<const ApplyNode*> idle_;
   std::unordered_map<const ApplyNode*, std::array<int, 2>> by_node_;  // for false and for true
   std::map<std::tuple<int, const VariableNode*, bool>, int> by_condition_;
 };

@@ -225,7 +225,8 @@ class Planner {
   std::vector<Extents> inferred(const Apply& node, std::span<const Extents> inputs) const try {
     return inferred_shapes(node, inputs);
   } catch (Error& error) {
-    if (dynamic_cast<const ShapeError*>(&error) && branches_.of(node) >= 0) {
+    const bool is_certain = branches_.of(node) < 0 && !branches_.may_be_idle(node);
+    if (dynamic_cast<const ShapeError*>(&error) && !is_certain) {
       throw RunTimeExtents{node.op().name()};
     }
     error.add_note(describe_node(node, inputs));

@@ -2,24 +2,23 @@
 // Internal: programs whose extents are known only while they run.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "palimpsest/base/call_lock.hpp"
 #include "palimpsest/compile/function.hpp"
+#include "palimpsest/compile/stages/cut.hpp"
 #include "palimpsest/run/program.hpp"
 
 namespace palimpsest {
 
 /// A program in stages. A step whose elements decide extents (a mask, the number of steps of a
-/// loop, a branch with other extents) ends a stage; the next stage is planned with the computed
-/// extents. Every stage is a function of its own, compiled on its first use and planned once per
-/// signature.
+/// loop) or a choice ends a stage; the next stage is planned with the computed extents. Every stage
+/// is a function of its own, compiled on its first use and planned once per signature.
 ///
 /// Aliases  the stages compute the pure twins of the program's steps: no argument and no container
 ///          is overwritten. Values that no later stage needs are lent to the stage that reads them
@@ -33,20 +32,23 @@ class StagedProgram : public Stages {
 
  private:
   friend class StagedRun;
-  using Key = std::vector<std::uintptr_t>;
 
-  /// Compiles at the first use of a key.
-  const Function& piece(const Key& key, const std::function<Function()>& make) const;
-  /// `choices`: the values that stand for outputs of decided choices.
-  Function compiled(std::vector<In> inputs, const std::vector<Variable>& outputs,
-                    const Givens& choices = {}) const;
+  struct Signature {
+    std::vector<In> inputs = {};
+    std::vector<Variable> outputs;
+  };
+  /// A function for a part of the program, named by an address and a number: compiled at its first
+  /// use.
+  const Function& compiled(const void* part, int number,
+                           const std::function<Signature()>& signature) const;
 
   const std::shared_ptr<const Config> config_;
-  const FunctionOptions options_;           // of every stage
-  std::vector<Variable> inputs_, outputs_;  // keep all nodes alive, which keys refer to
+  const FunctionOptions options_;  // of every stage
+  const FunctionGraph graph_;      // keeps all nodes alive
+  const Cut cut_;
   mutable CallLock lock_;
   // Guarded by lock_, changed in a ForkSection; entries keep their addresses.
-  mutable std::map<Key, Function> pieces_;
+  mutable std::map<std::pair<const void*, int>, Function> compiled_;
 };
 
 }  // namespace palimpsest

@@ -72,24 +72,23 @@ std::vector<In> as_inputs(std::span<const Variable> variables) {
 
 }  // namespace
 
-std::vector<Tensor> StagedRun::run_loop(const Apply& node, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> StagedRun::run_loop(const Apply& node, const std::vector<Tensor>& inputs,
+                                        std::span<const Extents> extents) {
   const auto& op = dynamic_cast<const Loop&>(node.op());
-  std::vector<Extents> extents;
-  for (const Tensor& t : inputs) extents.push_back(t.shape());
   const bool is_value = op.structure().count.defined();
   const index_t n = is_value ? std::max<index_t>(0, inputs[op.count_input()].item<index_t>())
                              : *op.n_steps(extents);
-  return op.has_known_body(extents) ? run_closed(node, inputs, n) : run_steps(node, inputs, n);
+  const bool is_known = with_note(node, extents, [&] { return op.has_known_body(extents); });
+  return is_known ? run_closed(node, inputs, n) : run_steps(node, inputs, n);
 }
 
 std::vector<Tensor> StagedRun::run_closed(const Apply& node, const std::vector<Tensor>& inputs,
                                           index_t n) {
   const auto& op = dynamic_cast<const Loop&>(node.op());
   const LoopParts& parts = op.structure();
-  const Function& f = program_.piece({reinterpret_cast<std::uintptr_t>(node.node()), 1}, [&] {
+  const Function& f = program_.compiled(node.node(), 1, [&] {
     const Apply closed = closed_form(node);
-    const auto outputs = closed.outputs();
-    return program_.compiled(as_inputs(closed.inputs()), {outputs.begin(), outputs.end()});
+    return StagedProgram::Signature{as_inputs(closed.inputs()), closed.outputs()};
   });
   std::vector<Tensor> arguments(
       inputs.begin(),
@@ -116,8 +115,8 @@ std::vector<Tensor> StagedRun::run_steps(const Apply& node, const std::vector<Te
                                          index_t n) {
   const auto& op = dynamic_cast<const Loop&>(node.op());
   const LoopParts& parts = op.structure();
-  const Function& body = program_.piece({reinterpret_cast<std::uintptr_t>(node.node()), 2}, [&] {
-    return program_.compiled(as_inputs(op.body_inputs()), op.body_outputs());
+  const Function& body = program_.compiled(node.node(), 2, [&] {
+    return StagedProgram::Signature{as_inputs(op.body_inputs()), op.body_outputs()};
   });
   std::vector<std::deque<Tensor>> states(parts.states.size());  // all that a lag may ask for
   std::vector<std::vector<Tensor>> histories(parts.states.size()), mapped(parts.mapped.size());

@@ -2,65 +2,62 @@
 // Internal: one run of a StagedProgram.
 #pragma once
 
+#include <exception>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
-#include "palimpsest/compile/stages/pending_work.hpp"
 #include "palimpsest/compile/stages/staged.hpp"
+#include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
+#include "palimpsest/plan/notes.hpp"
 
 namespace palimpsest {
 
-/// Alternates between two things until all outputs are there: one function for everything that the
-/// next decisions need, and the decisions.
+/// Does as f(). An error gets a note about the application and the shapes of its inputs.
+template <class F>
+auto with_note(const Apply& node, std::span<const Extents> inputs, F f) try {
+  return f();
+} catch (Error& error) {
+  error.add_note(describe_node(node, inputs));
+  throw;
+}
+
+/// Runs the stages one after the other; those of branches that are not taken are left out.
 class StagedRun {
  public:
   StagedRun(const StagedProgram& program, std::span<const Tensor* const> inputs);
   StagedProgram::Result run();
 
  private:
-  using Nodes = std::unordered_set<const ApplyNode*>;
-  // The part of a graph that one function computes. It may overwrite the inputs that are lent.
-  struct Piece {
-    std::vector<Apply> nodes;
-    std::vector<Variable> inputs = {}, outputs = {};
-    std::vector<bool> is_lent = {};  // per input
-    Givens choices = {};             // what its nodes read for values that were chosen
-  };
-
   // -- values
-  bool is_known(const Variable& v) const;
-  const Tensor& value_of(const Variable& raw) const;
+  const Tensor& value_of(const Variable& v) const;
   void hold(const Variable& v, Tensor value);
   void drop(const Variable& v);
+  std::vector<Tensor> outputs() const;
 
-  // -- doing it
-  Piece piece_for(const std::vector<Variable>& wanted) const;
-  StagedProgram::Key key_of(const Piece& piece) const;
-  Function compiled(const Piece& piece) const;
-  void compute(const std::vector<Variable>& wanted);
-  void advance(const std::vector<Apply>& decisions);
-  void decide(const Apply& node);
-  std::vector<Tensor> run_op(const Apply& node, const std::vector<Tensor>& inputs) const;
-  std::vector<Apply> nodes_for(std::span<const Variable> wanted) const;
-  std::vector<Tensor> finish();
+  // -- stages
+  bool is_taken(int branch) const;
+  void try_to_run(const Stage& stage);
+  void run(const Stage& stage);
+  void choose(const Apply& node, const ops::IfElse& choice);
+  std::vector<Tensor> call(const Function& f, std::vector<Tensor> arguments);
 
   // -- staged_loop.cpp
-  std::vector<Tensor> run_loop(const Apply& node, const std::vector<Tensor>& inputs);
+  std::vector<Tensor> run_loop(const Apply& node, const std::vector<Tensor>& inputs,
+                               std::span<const Extents> extents);
   std::vector<Tensor> run_closed(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
   std::vector<Tensor> run_steps(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
 
-  std::vector<Tensor> call(const Function& f, std::vector<Tensor> arguments);
   const StagedProgram& program_;
-  PendingWork pending_;
-  std::unordered_map<const VariableNode*, Tensor> values_;  // those that are still read
+  const std::span<const Tensor* const> inputs_;
+  std::unordered_map<const VariableNode*, Tensor> values_;              // those that are still read
+  std::unordered_map<const VariableNode*, std::exception_ptr> errors_;  // in place of values
   struct Block {
-    index_t bytes = 0;
+    index_t bytes = 0;  // 0: of an input or a constant
     int n_values = 0;
   };
-  std::unordered_map<const void*, Block> blocks_;  // memory of values_, but for the inputs
+  std::unordered_map<const void*, Block> blocks_;  // memory of values_
   index_t held_bytes_ = 0;                         // of blocks_
   index_t peak_bytes_ = 0;
 };

@@ -80,14 +80,10 @@ std::vector<Variable> nonzero(const Variable& mask) {
   return std::make_shared<Nonzero>()->make_node({&mask, 1}).outputs();
 }
 
-bool has_run_time_extents(const Apply& apply, std::span<const Extents> inputs) {
-  if (const auto* loop = dynamic_cast<const Loop*>(&apply.op())) {
-    return loop->has_run_time_extents(inputs);
-  }
-  for (const Extents& extents : apply.op().infer_shapes(apply, inputs)) {
-    if (!is_known(extents)) return true;
-  }
-  return false;
+bool may_decide_extents(const Apply& apply) {
+  const Op* const op = &apply.op();
+  if (const auto* const loop = dynamic_cast<const Loop*>(op)) return loop->may_decide_extents();
+  return dynamic_cast<const MeasuredOp*>(op) || dynamic_cast<const IfElse*>(op);
 }
 
 void register_ops_of_nonzero() { register_type<Nonzero>(); }

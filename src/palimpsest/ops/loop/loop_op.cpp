@@ -8,6 +8,7 @@
 #include "palimpsest/graph/function_graph.hpp"
 #include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/graph/marks.hpp"
+#include "palimpsest/ops/loop/measured_op.hpp"
 #include "palimpsest/ops/prelude.hpp"
 
 namespace palimpsest::ops {
@@ -356,7 +357,7 @@ Loop::BodyExtents Loop::body_extents(std::span<const Extents> inputs) const {
       if (const auto* const loop = dynamic_cast<const Loop*>(&node.op())) {
         auto inner = loop->infer(given);
         result = std::move(inner.first);
-        are_known = !inner.second;
+        are_known = inner.second;
       } else {
         result = inferred_shapes(node, given);
         are_known = std::all_of(result.begin(), result.end(), is_known);
@@ -378,15 +379,15 @@ bool Loop::has_known_body(std::span<const Extents> inputs) const {
   return body_extents(inputs).are_known;
 }
 
-bool Loop::has_run_time_extents(std::span<const Extents> inputs) const {
-  return has_run_time_extents(body_extents(inputs));
+bool Loop::has_open_rows() const {
+  const auto has_history = [](const LoopParts::State& state) { return state.has_history; };
+  return parts_.is_open() && (!parts_.mapped.empty() ||
+                              std::any_of(parts_.states.begin(), parts_.states.end(), has_history));
 }
 
-bool Loop::has_run_time_extents(const BodyExtents& body) const {
-  const bool has_rows =
-      !parts_.mapped.empty() || std::any_of(parts_.states.begin(), parts_.states.end(),
-                                            [](const auto& state) { return state.has_history; });
-  return (parts_.is_open() && has_rows) || !body.are_known;
+bool Loop::may_decide_extents() const {
+  return has_open_rows() ||
+         std::any_of(body_nodes_.begin(), body_nodes_.end(), ops::may_decide_extents);
 }
 
 std::vector<Extents> Loop::infer_shapes(const Apply&, ExtentsSpan inputs) const {
@@ -416,7 +417,7 @@ std::pair<std::vector<Extents>, bool> Loop::infer(std::span<const Extents> input
     result.push_back(rows_of(rows(0), of_body[parts_.states.size() + m]));
   }
   if (parts_.until.defined()) result.emplace_back();
-  return {std::move(result), has_run_time_extents(body)};
+  return {std::move(result), !has_open_rows() && body.are_known};
 }
 
 bool Loop::uses_elements(const Apply&, int in) const {

@@ -94,8 +94,8 @@ class Loop final : public Op {
   /// The number of steps, or with `until` the most there can be; nothing if it is a value or
   /// depends on an unknown extent.
   std::optional<index_t> n_steps(std::span<const Extents> inputs) const;
-  /// True if extents of results, or of values in the body, are known only when it runs.
-  bool has_run_time_extents(std::span<const Extents> inputs) const;
+  /// False if extents of results, and of values in the body, follow from those of the inputs.
+  bool may_decide_extents() const;
   /// True if the body can be planned once for all steps, extents included.
   bool has_known_body(std::span<const Extents> inputs) const;
 
@@ -124,8 +124,9 @@ class Loop final : public Op {
     bool are_known = true;  // all of them, and those of all values in the body
   };
   BodyExtents body_extents(std::span<const Extents> inputs) const;
-  bool has_run_time_extents(const BodyExtents& body) const;
-  /// Extents of the outputs, and has_run_time_extents().
+  /// True if the number of rows of a result is known only at the end of a run.
+  bool has_open_rows() const;
+  /// Extents of the outputs, and whether they and those of all values in the body are known.
   std::pair<std::vector<Extents>, bool> infer(std::span<const Extents> inputs) const;
   void check_lengths(std::span<const Extents> inputs, std::optional<index_t> n) const;
 

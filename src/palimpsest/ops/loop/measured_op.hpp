@@ -21,9 +21,9 @@ class MeasuredOp : public Op {
   virtual bool has_values() const { return true; }
 };
 
-/// True if extents of results of this application, or of values computed inside of it, are known
-/// only when it runs. `inputs` are the extents of its inputs, all known.
-bool has_run_time_extents(const Apply& apply, std::span<const Extents> inputs);
+/// False if the extents of the results, and of all values computed inside of the application,
+/// follow from those of its inputs. True for every IfElse: a branch that is not taken may not fit.
+bool may_decide_extents(const Apply& apply);
 
 }  // namespace ops
 }  // namespace palimpsest
