@@ -26,7 +26,7 @@ class Cutter {
     }
   }
 
-  std::vector<Stage> run() {
+  std::vector<ProgramStage> run() {
     find_first_rounds();
     find_rounds();
     divide();
@@ -102,8 +102,8 @@ class Cutter {
       }
     }
     for (auto& [place, nodes] : parts) {
-      Stage& stage = stages_.emplace_back(
-          Stage{.branch = branches_.of(nodes[0]), .is_needed = !branches_.may_be_idle(nodes[0])});
+      ProgramStage& stage = stages_.emplace_back(ProgramStage{
+          .branch = branches_.of(nodes[0]), .is_needed = !branches_.may_be_idle(nodes[0])});
       if (is_by_itself(nodes[0])) stage.node = nodes[0];
       for (const Apply& node : nodes) stage_of_[node.node()] = stages_.size() - 1;
       nodes_.push_back(std::move(nodes));
@@ -128,7 +128,7 @@ class Cutter {
     }
     for (const Variable& v : graph_.outputs()) last[v] = stages_.size();
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      Stage& stage = stages_[s];
+      ProgramStage& stage = stages_[s];
       for (const Apply& node : nodes_[s]) {
         for (const Variable& v : node.outputs()) {
           if (last.contains(v) || stage.node.defined()) stage.outputs.push_back(v);
@@ -151,7 +151,7 @@ class Cutter {
   // The first round in which the inputs can be there, and the one in which it runs.
   std::unordered_map<const ApplyNode*, int> first_rounds_, rounds_;
   int n_rounds_ = 1;
-  std::vector<Stage> stages_;
+  std::vector<ProgramStage> stages_;
   std::vector<std::vector<Apply>> nodes_;  // per stage
   std::unordered_map<const ApplyNode*, std::size_t> stage_of_;
 };

@@ -9,7 +9,7 @@
 namespace palimpsest {
 
 /// A part of a graph that runs as one.
-struct Stage {
+struct ProgramStage {
   /// An ifelse, or an application whose inputs' elements may decide extents: it runs by itself.
   /// Undefined: the stage is a function from `inputs` to `outputs`.
   Apply node = {};
@@ -31,7 +31,7 @@ struct Cut {
 
   std::vector<Apply> order;
   Branches branches;
-  std::vector<Stage> stages;
+  std::vector<ProgramStage> stages;
 };
 
 }  // namespace palimpsest

@@ -169,7 +169,7 @@ std::vector<Tensor> StagedRun::outputs() const {
 // -- stages ------------------------------------------------------------------------------------
 
 StagedProgram::Result StagedRun::run() {
-  for (const Stage& stage : program_.cut_.stages) {
+  for (const ProgramStage& stage : program_.cut_.stages) {
     if (is_taken(stage.branch)) try_to_run(stage);
     for (const Variable& v : stage.last) drop(v);
   }
@@ -204,12 +204,12 @@ std::vector<Tensor> StagedRun::call(const Function& f, std::vector<Tensor> argum
   return results;
 }
 
-void StagedRun::try_to_run(const Stage& stage) try { run(stage); } catch (const Error&) {
+void StagedRun::try_to_run(const ProgramStage& stage) try { run(stage); } catch (const Error&) {
   if (stage.is_needed) throw;
   for (const Variable& v : stage.outputs) errors_[v.node()] = std::current_exception();
 }
 
-void StagedRun::run(const Stage& stage) {
+void StagedRun::run(const ProgramStage& stage) {
   std::vector<Tensor> results;
   if (stage.node.defined()) {
     if (const auto* const choice = dynamic_cast<const ops::IfElse*>(&stage.node.op())) {

@@ -38,8 +38,8 @@ class StagedRun {
 
   // -- stages
   bool is_taken(int branch) const;
-  void try_to_run(const Stage& stage);
-  void run(const Stage& stage);
+  void try_to_run(const ProgramStage& stage);
+  void run(const ProgramStage& stage);
   void choose(const Apply& node, const ops::IfElse& choice);
   std::vector<Tensor> call(const Function& f, std::vector<Tensor> arguments);
 
