@@ -6,9 +6,9 @@
 
 namespace palimpsest {
 
-/// Releases an object whose end may release others, and these again others, in chains of any
-/// length. The stack holds some steps of a chain. Each later object ends right after the object
-/// that released it.
+/// Destroys a chain of owners, each of which releases the next one, by iteration, so that the stack
+/// does not limit the length of the chain. Each later object ends right after the object that
+/// released it.
 void release_deep(std::shared_ptr<const void> object) noexcept;
 
 }  // namespace palimpsest

@@ -26,7 +26,7 @@ class StackTrace {
   bool empty() const { return frames_.empty() && lines_.empty(); }
   /// The lines given to of_lines(); empty for calls in C++.
   const std::vector<std::string>& lines() const { return lines_; }
-  /// Empty: no rewrite.
+  /// The rewrite that made the node; empty for a node of the user.
   const std::string& rewrite() const { return rewrite_; }
   /// A call per line, the innermost first: its name where the program tells it, else the address
   /// in its file, for addr2line.

@@ -19,9 +19,9 @@ namespace {
 
 using namespace avx2;
 
-// Up to a line of each of so many rows that their elements fill lines of y, which are put(k, low,
-// high), and asks for those that are `ahead` bytes further. Half of the rows at a time: all of them
-// may be more than a set has room for. The last columns are taken together with some before them.
+// Transposes a strip: kSide rows of up to one cache line each. put(k, low, high) stores a line of
+// y; lines `ahead` bytes further are prefetched. Half of the rows at a time: all of them may need
+// more than a set of the cache has. The last columns are taken with some before them.
 template <index_t kItem, class Put>
 PALIMPSEST_AVX2 void exchange_lines(const std::byte* x, index_t x_row, index_t columns,
                                     index_t ahead, bool collides, const Put& put) {

@@ -144,8 +144,8 @@ class Replicate final : public ops::ViewOp {
   AxisNames axes_;
 };
 
-/// x, which has the same bits on all ranks along some axes: in DebugMode, which is why it is there,
-/// hashes of it are compared.
+/// The identity, of an x that has the same bits on all ranks along some axes of the team. DebugMode
+/// compares hashes of x between these ranks.
 ///
 /// Aliases  view_map {}, destroy_map {}
 /// Errors   ValueError "replicated value differs", naming a rank

@@ -19,8 +19,8 @@ bool transforms_placed(const NamedLinop& A, const Placement& placement);
 ///          unknown"
 NamedLinop distributed_fft(const NamedLinop& A, const Team& team, const Placement& placement);
 
-/// The placement behind A of vectors that are placed so in front of it: a dimension that A
-/// transforms is followed by its transform.
+/// Placement of A x for an x that is placed as `placement`: a dimension that A transforms gets its
+/// new name. placement_before: that of x for an A x that is placed as `placement`.
 Placement placement_behind(const NamedLinop& A, const Placement& placement);
 Placement placement_before(const NamedLinop& A, const Placement& placement);
 

@@ -42,8 +42,8 @@ class LeafSum final : public CommunicationOp {
 /// Errors   SplitError: A cannot be cut along d
 NamedLinop distributed_leaves(const NamedLinop& A, const Team& team, const ND& d,
                               const std::string& axis);
-/// The same, of an operator of which each rank has made its own part: it has this rank's range of
-/// the indices 0 .. leaves - 1 of d.
+/// distributed_leaves() of an operator that no rank has as a whole: `part` is this rank's, with its
+/// range of the indices 0 .. leaves - 1 of d.
 NamedLinop joined_leaves(const NamedLinop& part, index_t leaves, const Team& team, const ND& d,
                          const std::string& axis);
 

@@ -23,7 +23,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Errors   NameError: no such axis of the team
 /// Cost     2 (n - 1)/n of x per rank, n ranks
 NamedLinop AllReduce(Dims dims, const Team& team, std::vector<std::string> axes);
-/// A value that all ranks have alike, as one that each has for itself. The adjoint is AllReduce.
+/// Views a value that is equal on all ranks as one value per rank. The adjoint is AllReduce.
 ///
 /// Shapes   dims -> dims
 /// Cost     none: a view

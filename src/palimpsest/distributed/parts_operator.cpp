@@ -160,7 +160,7 @@ TensorType type_given(const NamedLinop& A, const Variable& x, bool is_adjoint) {
   return (is_adjoint ? adjoint_graph(tile, sample) : forward_graph(tile, sample)).type();
 }
 
-// The first child. Dimensions without a size get that of the tile's result.
+// A zero operator of the shape of A. Sizes that A does not know are those of `given`.
 NamedLinop zero_of(const NamedLinop& A, const Dims& result, const TensorType& given) {
   DimMap missing;
   for (std::size_t k = 0; k < result.size() && result.size() == given.shape.size(); ++k) {

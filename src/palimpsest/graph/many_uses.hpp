@@ -16,7 +16,7 @@ struct AliasEdge;
 struct UseSlot;
 struct VarInfo;
 
-/// Variables that each show a part of the same memory, found by the part.
+/// Index of the views of one memory, by the part that each shows.
 ///
 /// Cost  adding one: O(log n), amortized; a question: O(log n), and either those of these numbers,
 ///       or, if they are fewer, those near along the axis by which most differ and those of these

@@ -19,7 +19,7 @@ namespace PALIMPSEST_API palimpsest {
 /// readouts of each kind.
 struct ScanContents {
   std::vector<index_t> slices, contrasts, phases, sets, repetitions, averages, segments;
-  /// Calibration: flagged so, those that are a part of the image too included.
+  /// calibration_readouts: with the flag of calibration, also those that image as well.
   index_t imaging_readouts = 0, calibration_readouts = 0, noise_readouts = 0;
   /// Number of the lines among them that only calibrate and lie on the grid of the image: see
   /// CartesianOptions::calibration.

@@ -135,7 +135,7 @@ class RawScanFile {
   void read(std::span<const std::size_t> readouts, index_t batch_bytes, const Visit& visit) const;
   /// Bytes that read() holds at a time.
   index_t reading_bytes(std::span<const std::size_t> readouts, index_t batch_bytes) const;
-  /// Bytes that the constructor held, and those of contents(), which are part of them.
+  /// Peak bytes of the constructor, those of contents(), which contents_bytes() gives, included.
   index_t opening_bytes() const;
   index_t contents_bytes() const;
 

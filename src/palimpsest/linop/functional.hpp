@@ -47,7 +47,7 @@ using ops::blocks_to_array;
 Tensor blocks_to_array(const Tensor& y, const Extents& im_size, const Extents& block,
                        const Extents& stride);
 
-/// Points of the last idx.size() axes, and the sum over equal points in an array of this size.
+/// Gathers points of the last idx.size() axes; index_adjoint adds them up in an array of this size.
 Variable index(const Variable& x, const std::vector<Variable>& idx);
 Tensor index(const Tensor& x, const std::vector<Tensor>& idx);
 Variable index_adjoint(const Variable& y, const std::vector<Variable>& idx, const Extents& size);

@@ -342,8 +342,8 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
   }
 }
 
-// The parts of a plan in the coordinates of one of its sources, and of its new storage; the ends of
-// the sources stay as they are.
+// The parts of a plan relative to source s and its new storage. Only source.lo and target are
+// shifted: source.hi stays in the coordinates of the plan.
 Parts parts_for(const Plan& plan, std::size_t s) {
   Parts parts(plan.parts);
   for (Part& part : parts) {

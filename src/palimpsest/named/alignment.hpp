@@ -31,8 +31,8 @@ std::vector<std::pair<NamedDimension, NamedDimension>> pairs(const Alignment& al
                                                              const Dims& old_dims,
                                                              const Dims& new_dims);
 
-/// The new tokens that the old ellipsis at position i stands for: the tokens that it receives and
-/// every new ellipsis that can reach it.
+/// The new tokens that the old ellipsis at position i matches: named tokens, and every new ellipsis
+/// that may lie among them.
 Dims received_at(const Alignment& alignment, const Dims& new_dims, std::size_t i);
 
 }  // namespace palimpsest::named

@@ -31,7 +31,7 @@ bool all_zero(const Tensor& value) {
   });
 }
 
-// The dependence of a value that is one of two, as the value that a step of a loop finds.
+// Dependence of a value that is either a or b, such as a state at the first and at later steps.
 Dependence either(const Dependence& a, const Dependence& b) {
   if (a.kind == Dependence::zero) return b;
   if (b.kind == Dependence::zero) return a;

@@ -31,7 +31,7 @@ class ParameterText {
   ExtentPrograms programs();
   /// The comma before an entry, if it is not the first, and its `key=`, if it has a key.
   void entry(std::string_view key);
-  /// An entry that is a word, if it is next.
+  /// Consumes the next entry if it is `word`, and returns whether it was.
   bool take_entry(std::string_view word);
   /// An entry with one of these words as its value: which. Without a key and with an empty word an
   /// entry leaves no trace.

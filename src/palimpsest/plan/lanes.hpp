@@ -33,9 +33,9 @@ struct LaneSchedule {
 LaneSchedule in_one_lane(std::span<const int> order);
 
 /// Each step, in the given order, goes to the lane where it can start first; a small one to that of
-/// the step that it waits for longest. Lanes that gain nothing stay away. A group with a limit has
-/// no steps in more lanes than that. Of the terms of a sum at most as many as lanes are there
-/// besides the sum of those before them.
+/// the step that it waits for longest. Unused lanes are dropped. A group with a limit has steps in
+/// at most so many lanes. Of the terms of a sum at most n_lanes are alive at once, besides the sum
+/// of the terms before them.
 /// Source  Graham 1969 (doi:10.1137/0117039)
 LaneSchedule in_lanes(const LaneProblem& problem, int n_lanes);
 

@@ -13,8 +13,8 @@
 
 namespace palimpsest {
 
-/// The name, position and tag by which a mode leaves it out: it has nothing to rewrite, since where
-/// values lie is known to the planner only.
+/// Switch of the planner's placement of joins. It is in the list of rewrites so that a mode can
+/// leave it out by its name or tags; it rewrites nothing.
 inline Rewrite place_joins() {
   return {"place_joins",
           60,

@@ -9,7 +9,7 @@
 
 namespace palimpsest {
 
-/// A buffer that is not used at a step, but before and after it.
+/// A buffer that is live across the peak and idle there: it may be computed again afterwards.
 struct Repetition {
   int buffer = 0;
   int step = 0;        // that writes it

@@ -192,7 +192,7 @@ void add_copies_of_arrays(Plan& plan, std::span<const char> lent) {
     const BufferKind kind = plan.buffers[static_cast<std::size_t>(buffer)].kind;
     const bool is_of_call = kind == BufferKind::output || kind == BufferKind::update;
     bool copies = !is_of_call && plan.outputs[i].how == Handover::clone;
-    // The last array that shows memory of the call has it to itself.
+    // Copies if a later output shows the same memory of the call: only the last may own it.
     for (std::size_t j = i + 1; is_of_call && j < plan.outputs.size(); ++j) {
       copies |= shares(j) && slot_of(j).buffer == buffer;
     }

@@ -118,7 +118,7 @@ class Frame {
     int parent = -1;
   };
 
-  /// An operand of a step: where its buffer starts, and how far behind that it does.
+  /// An operand of a step: the buffer that holds it, and its offset from the buffer's start.
   struct Operand {
     int buffer;
     index_t offset;

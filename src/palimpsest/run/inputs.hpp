@@ -130,7 +130,7 @@ class Argument {
   /// Numbers in braces are a tensor of one axis.
   template <Number T>
   Argument(std::initializer_list<T> numbers) : made_(numbers), value_(&*made_) {}
-  /// Refers to the object of the other one, which must live as long.
+  /// Refers to the same object as `other`; that object must outlive both.
   Argument(const Argument& other)
       : tensor_(other.tensor_), keyword_(other.keyword_), value_(other.value_) {}
   Argument& operator=(const Argument&) = delete;

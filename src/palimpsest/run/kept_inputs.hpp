@@ -10,8 +10,8 @@
 
 namespace palimpsest {
 
-/// Copies of the inputs that a plan overwrites: any step of a call that is looked at may end it,
-/// also those after the first that overwrites a shared variable.
+/// Copies of overwritten inputs, which are restored when a watched call is aborted. The callback of
+/// any step may end it, also after the first step that overwrites a shared variable.
 class KeptInputs {
  public:
   explicit KeptInputs(const CallAccess& call);

@@ -44,7 +44,7 @@ struct Phases {
 /// Errors   UsageError: two of a kind
 Phases phases_of(const ReconOptions& options);
 
-/// Adds those that decide about the image, and so about its plan.
+/// Adds the options that change the image or its plan, but for outputs and messages.
 Command add_image_options(CommandLine& line, const std::string& name,
                           const std::string& description, ReconOptions& options);
 

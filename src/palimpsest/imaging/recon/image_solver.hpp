@@ -169,8 +169,8 @@ inline bool needs_scale(const std::vector<Regularizer>& regularizers, bool keep_
   return keep_scale || std::any_of(regularizers.begin(), regularizers.end(), is_relative);
 }
 
-/// The objective's functions without its data, of an image with these dimensions, and the method
-/// that is used for them.
+/// The method that solves for these regularizers of an image with these dimensions; `wanted`, where
+/// it is not automatic.
 ReconstructMethod method_for(const std::vector<Regularizer>& regularizers, const Dims& image,
                              ReconstructMethod wanted);
 

@@ -14,7 +14,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Finding of NanGuardMode.
+/// The first NaN, infinity or big value that NanGuardMode has found, and its place.
 struct NanGuardReport {
   /// `NaN`, `infinity` or `a big value`.
   std::string kind;

@@ -80,9 +80,9 @@ class FftPlan {
 /// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
 FftPlan fft_plan(const FftSpec& spec);
 
-/// Bytes of memory that `execute` needs besides: for arrays that are shorter than their spectra,
-/// and with factors; the more, up to one array for each of `threads` threads, if elements along
-/// axis 0 are transformed side by side. They do not depend on strides.
+/// Workspace of `execute` in bytes: 0 for a plain transform; more for arrays that are shorter than
+/// their spectra, and with factors. Where lines along axis 0 are transformed side by side, up to
+/// one array for each of `threads` threads. It does not depend on strides.
 std::size_t fft_workspace_bytes(const FftSpec& spec, int threads = 1);
 
 /// Operands of `execute` besides an array: weights and factors of its dtype, or real weights, as

@@ -29,7 +29,7 @@ struct RowStep {
   index_t scratch_rows() const { return products ? 2 * length - 1 : 1 + 2 * (length / 2); }
 };
 
-/// Arrays that a step goes between, with numbers from one row to the next.
+/// Source and destination of a step; x_step and y_step are the strides between rows, in elements.
 template <class T>
 struct RowArrays {
   const T* x;

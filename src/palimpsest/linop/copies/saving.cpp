@@ -135,7 +135,7 @@ auto write(const NamedLinop& original, std::vector<std::shared_ptr<Container>>* 
     const bool is_sparse = std::any_of(groups.begin(), groups.end(), [](const auto& group) {
       return 2 * group.used < group.span;
     });
-    // The bytes of gaps would have to be written.
+    // Copies where more than half of the span is gaps: a file would hold the gaps too.
     is_sparse ? memory.copy() : memory.lazy_copy();
   }
   TreeMap copies;

@@ -25,7 +25,7 @@ struct LinopData {
   LinopFunctions functions;
   GraphFn adj_normal_fn = nullptr;
   bool flipped = false;
-  /// Built such that it is its own adjoint.
+  /// A = A^H by construction, as of a normal operator.
   bool self_adjoint = false;
   std::string name;
   NamedShape shape;  // recorded sizes are its map "sizes"

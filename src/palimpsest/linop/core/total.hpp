@@ -18,8 +18,8 @@ bool is_in_parts(const NamedLinop& A);
 /// True if `here` is true on a process that holds a part of A. All of them call it; one message to
 /// each.
 bool on_any_process(const NamedLinop& A, bool here);
-/// This process' part of an array of normal numbers like the vectors on that side of A: those of
-/// the indices that it has in the whole, where its extents are known, else others in each part.
+/// This process' slice of one array of normal numbers for all processes, shaped as the vectors on
+/// `side` of A; where the extents of the whole are not known, other numbers in each process.
 Tensor random_part(const NamedLinop& A, VectorSide side, const TensorType& part, RandomKey key);
 /// The dimensions of the vectors on that side of A that processes hold in parts, with the names of
 /// the part of A that cuts them; empty for whole vectors.

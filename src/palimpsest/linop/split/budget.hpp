@@ -16,7 +16,7 @@ struct BudgetOptions {
   bool streamed_input = false;
 };
 
-/// An operator that fits, and its memory.
+/// Result of split_to_budget(): the operator in tiles, its plan, and the sizes of its tiles.
 struct BudgetSplit {
   NamedLinop op;
   Plan plan;          ///< of an application

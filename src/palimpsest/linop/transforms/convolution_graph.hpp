@@ -33,7 +33,7 @@ double fft_cost(double grid_elements);
 /// The transform of h, `spectrum`, as a variable that is computed on first use and when h was
 /// written: the same one for each h and key while some graph has it.
 Variable kept_spectrum(const Variable& h, const Extents& key, const Variable& spectrum);
-/// The cells of those of this kernel that some graph has.
+/// Containers of the kept spectra of the kernel h that a live graph still uses.
 std::vector<std::shared_ptr<Container>> kept_spectra(const Variable& h);
 
 }  // namespace palimpsest

@@ -8,7 +8,7 @@
 
 namespace palimpsest::ops {
 
-/// Inputs: the array, the threshold, and the shift of the blocks.
+/// Lowers the singular values of shifted blocks. Inputs: the array, the threshold, the shift.
 class SoftenSingularValues final : public InPlaceTwin<SoftenSingularValues> {
  public:
   explicit SoftenSingularValues(Extents axes, bool in_place = false)

@@ -19,7 +19,7 @@ namespace PALIMPSEST_API palimpsest {
 /// The numbers of an iteration that the host reads, of one element of the batch.
 class Numbers {
  public:
-  /// The number that the graph called so in this step, else in the setup. NameError: neither did.
+  /// Number `name` of this step, or of the setup if the step sets none. NameError: neither sets it.
   double operator[](std::string_view name) const;
   bool has(std::string_view name) const;
   /// |b| without overflow or underflow, of the data as the solver sees them.
