@@ -55,9 +55,10 @@ std::vector<std::string> processor_has() {
 }
 
 // The settings among the variables of docs/howto/embed.md.
-constexpr std::array kVariables = {"PALIMPSEST_FLAGS",  "PALIMPSEST_LOG", "PALIMPSEST_FFT_WISDOM",
-                                   "OPENBLAS_CORETYPE", "XDG_CACHE_HOME", "OMPI_COMM_WORLD_SIZE",
-                                   "PMI_SIZE",          "MPI_LOCALNRANKS"};
+constexpr std::array kVariables = {
+    "PALIMPSEST_FLAGS",   "PALIMPSEST_LOG",    "PALIMPSEST_FFT_WISDOM", "PALIMPSEST_KERNEL_CACHE",
+    "PALIMPSEST_KERNELS", "OPENBLAS_CORETYPE", "XDG_CACHE_HOME",        "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",           "MPI_LOCALNRANKS"};
 
 std::string environment() {
   std::string text;

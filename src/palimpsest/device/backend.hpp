@@ -27,6 +27,7 @@ struct DeviceFacts {
   std::string name;                      ///< as the driver tells it
   std::string driver;                    ///< name and version
   std::string isa;                       ///< target of compilations: "opencl-c 1.2" or "sm_90"
+  std::string options;                   ///< of compilations
   std::uint64_t memory_bytes = 0;        ///< in all
   std::uint64_t largest_allocation = 0;  ///< of one call of obtain()
   std::uint64_t cache_bytes = 0;         ///< of the last cache level

@@ -68,6 +68,10 @@ DeviceFacts facts_of(const Api& api, PlatformId platform, DeviceId device) {
   facts.cache_bytes = device_value<Bits>(api, device, kDeviceCacheSize);
   facts.local_bytes = device_value<Bits>(api, device, kDeviceLocalSize);
   facts.groups = static_cast<int>(device_value<UInt>(api, device, kDeviceComputeUnits));
+  facts.options = "-cl-std=CL1.2";
+  if ((device_value<Bits>(api, device, kDeviceSingleConfig) & kRoundedDivideSqrt) != 0) {
+    facts.options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  }
   facts.has_float64 = device_value<Bits>(api, device, kDeviceDoubleConfig) != 0;
   return facts;
 }
@@ -129,9 +133,6 @@ class Backend final : public DeviceBackend {
         name_(std::move(name)),
         facts_(facts_of(api, platform, device)),
         compiles_late_((device_value<Bits>(api, device, kDeviceType) & kDeviceTypeCpu) != 0) {
-    if ((device_value<Bits>(api, device, kDeviceSingleConfig) & kRoundedDivideSqrt) != 0) {
-      options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
-    }
     Int code = 0;
     context_ = api_.clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code);
     if (code == 0) {
@@ -452,7 +453,6 @@ class Backend final : public DeviceBackend {
   const std::string name_;
   const DeviceFacts facts_;
   const unsigned generation_ = process_generation();
-  std::string options_ = "-cl-std=CL1.2";
   // Drivers of processors compile a kernel once more at its first launch, for its number of items,
   // and in a thread of theirs. Their compiler then takes signals, so that launch waits.
   const bool compiles_late_;
@@ -484,7 +484,7 @@ ProgramId Backend::build(const KernelText& text, std::span<const std::byte> bina
         api_.clCreateProgramWithBinary(context_, 1, &device_, &length, &first, nullptr, &code);
   }
   if (code == 0)
-    code = api_.clBuildProgram(program, 1, &device_, options_.c_str(), nullptr, nullptr);
+    code = api_.clBuildProgram(program, 1, &device_, facts_.options.c_str(), nullptr, nullptr);
   if (code == 0) return program;
   std::string complaint = error_name(code);
   if (program != nullptr) {
