@@ -216,4 +216,17 @@ void DelayingBackend::run_needed(Queue queue, Mark mark) {
   release(false);
 }
 
+Device delayed(Device device) {
+  constexpr std::int16_t kDistance = 70;
+  const Device made{device.type, static_cast<std::int16_t>(device.index + kDistance)};
+  static std::mutex mutex;
+  static std::vector<Device> all;
+  const std::lock_guard lock(mutex);
+  if (std::find(all.begin(), all.end(), made) == all.end()) {
+    replace_backend(made, std::make_shared<DelayingBackend>(backend_of(device)));
+    all.push_back(made);
+  }
+  return made;
+}
+
 }  // namespace palimpsest::testing

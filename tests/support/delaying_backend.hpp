@@ -107,4 +107,7 @@ class DelayedDevice {
   std::shared_ptr<DeviceBackend> before_;
 };
 
+/// A further device whose commands run on `device`, delayed. The same one for each call.
+Device delayed(Device device);
+
 }  // namespace palimpsest::testing

@@ -157,11 +157,13 @@ TEST(Tensor, DataChecksTheElementType) {
 TEST(Tensor, DataChecksTheDevice) {
   std::array<float, 2> memory{};
   Tensor t = Tensor::from_blob(memory.data(), DType::float32, {2}, {1}, {}, false,
-                               Device{DeviceType::cuda, 0});
-  expect_error<DeviceError>([&] { t.data<float>(); }, "got cuda:0, expected cpu");
-  expect_error<DeviceError>([&] { t.fill(1.0F); }, "got cuda:0");
-  expect_error<DeviceError>([&] { t.clone(); }, "[Tensor.clone] memory that the host cannot reach");
-  expect_error<DeviceError>([&] { t.to(Device{}); }, "[Tensor.to]");
+                               Device{DeviceType::cuda, 99});
+  expect_error<DeviceError>([&] { t.data<float>(); },
+                            "[Tensor.data] the host cannot reach cuda:99. Try to(Device{}).");
+  // No such device is here, so that nothing can copy its memory.
+  expect_error<DeviceError>([&] { t.fill(1.0F); }, "; devices: cpu:0");
+  expect_error<DeviceError>([&] { t.clone(); }, "; devices: cpu:0");
+  expect_error<DeviceError>([&] { t.to(Device{}); }, "; devices: cpu:0");
 }
 
 TEST(Tensor, WritingThroughASharedViewCopiesFirst) {

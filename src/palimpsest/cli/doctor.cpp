@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "palimpsest/cli/prelude.hpp"
+#include "palimpsest/device/machine.hpp"
 #include "palimpsest/kernels/libraries.hpp"
 #include "palimpsest/memory/allocator.hpp"
 
@@ -75,11 +76,30 @@ constexpr const char* kCompiler = "Clang " __clang_version__;
 constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void add_accelerators(DeviceType type, Facts& facts) {
+  const std::string why = why_none(type);
+  if (!why.empty()) {
+    facts.emplace_back(type == DeviceType::cuda ? "CUDA" : "OpenCL", why);
+    return;
+  }
+  for (const Device device : devices()) {
+    if (device.type != type) continue;
+    const AcceleratorFacts a = accelerator_facts(device);
+    facts.emplace_back(device.str(),
+                       fmt::format("{}, {}, {} bytes, at most {} in one array{}", a.name, a.driver,
+                                   with_commas(static_cast<index_t>(a.memory_bytes)),
+                                   with_commas(static_cast<index_t>(a.largest_allocation)),
+                                   a.has_float64 ? "" : ", no float64"));
+  }
+}
+
 void doctor(const DoctorOptions& options) {
   const Device host;
   const AllocatorStats stats = Allocator::of(host).stats();
   const ComputeLibraries libraries = compute_libraries();
-  std::vector<std::pair<std::string, std::string>> facts = {
+  Facts facts = {
       {"version", PALIMPSEST_VERSION},
       {"compiler", kCompiler},
       {"threads", std::to_string(libraries.threads) + " of " +
@@ -97,6 +117,8 @@ void doctor(const DoctorOptions& options) {
       {"memory spaces", "cpu:0 to cpu:" + std::to_string(kMaxHostSpaces - 1)},
       {host.str() + " live", with_commas(static_cast<index_t>(stats.live_bytes)) + " bytes"},
   };
+  for (const DeviceType type : {DeviceType::opencl, DeviceType::cuda})
+    add_accelerators(type, facts);
   if (options.json) {
     JsonReport report;
     for (const auto& [name, value] : facts) report.set(name, value);

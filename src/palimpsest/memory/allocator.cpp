@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/allocator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <new>
 #include <string>
@@ -14,6 +17,7 @@
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/memory/kept_memory.hpp"
 #include "palimpsest/memory/thread_allocations.hpp"
 
@@ -40,7 +44,7 @@ void unlink(T*& first, T* entry, T* T::*next) {
 std::uint64_t allocations_by_this_thread() { return calls_of_this_thread; }
 
 struct Allocator::State {
-  explicit State(Device device_) : device(device_) {}
+  explicit State(Device device_) : device(device_), kept(device_) {}
 
   const Device device;
   mutable Mutex mutex;
@@ -52,6 +56,7 @@ struct Allocator::State {
 
   RawMemory obtain(std::size_t bytes, std::uint64_t most);
   std::string describe_largest() const;
+  std::string describe_device(std::size_t asked) const;
 };
 
 std::string Allocator::State::describe_largest() const {
@@ -70,21 +75,50 @@ std::string Allocator::State::describe_largest() const {
   return text;
 }
 
+// Its own limits, of an accelerator.
+std::string Allocator::State::describe_device(std::size_t asked) const {
+  if (device.is_host()) return {};
+  const DeviceFacts& facts = backend_of(device).facts();
+  if (asked > facts.largest_allocation) {
+    return ", largest allocation of " + device.str() + " is " +
+           std::to_string(facts.largest_allocation);
+  }
+  const std::uint64_t used = stats.live_bytes + kept.bytes();
+  const std::uint64_t free = facts.memory_bytes > used ? facts.memory_bytes - used : 0;
+  return fmt::format(", free on the device: {:.1f} GiB",
+                     static_cast<double>(free) / static_cast<double>(std::uint64_t{1} << 30));
+}
+
 // Takes kept memory first. Before it gets new memory, kept blocks are given back until live and
 // kept bytes together stay below `most`.
 RawMemory Allocator::State::obtain(std::size_t bytes, std::uint64_t most) {
   if (const RawMemory raw = kept.take(bytes); raw.data != nullptr) return raw;
   const std::uint64_t after = stats.live_bytes + bytes;
   kept.trim(most > after ? most - after : 0);
-  const RawMemory raw = obtain_memory(bytes);
+  const RawMemory raw = obtain_memory(bytes, device);
   if (raw.data != nullptr || kept.bytes() == 0) return raw;
   kept.trim(0);
-  return obtain_memory(bytes);
+  return obtain_memory(bytes, device);
 }
 
 Allocator::Allocator(Device device) : state_(new State(device)) {}
 
+// Allocators of accelerators are made when they are first asked for.
+Allocator& Allocator::of_accelerator(Device device) {
+  struct Table {
+    Mutex mutex;
+    std::map<Device, Allocator*> made;
+  };
+  Table& table = immortal([] { return Table(); });
+  backend_of(device);  // DeviceError
+  const std::lock_guard lock(table.mutex);
+  Allocator*& allocator = table.made[device];
+  if (allocator == nullptr) allocator = new Allocator(device);
+  return *allocator;
+}
+
 Allocator& Allocator::of(Device device) {
+  if (!device.is_host()) return of_accelerator(device);
   // Never destroyed: storages of static life time are given back later than any destructor here.
   const auto& allocators = immortal([] {
     std::array<Allocator*, kMaxHostSpaces> made;
@@ -94,7 +128,7 @@ Allocator& Allocator::of(Device device) {
     }
     return made;
   });
-  if (device.type != DeviceType::cpu || device.index < 0 || device.index >= kMaxHostSpaces) {
+  if (device.index < 0 || device.index >= kMaxHostSpaces) {
     throw DeviceError("[Allocator] no such memory space in this build: got " + device.str() +
                       ", expected cpu:0 .. cpu:" + std::to_string(kMaxHostSpaces - 1));
   }
@@ -105,11 +139,11 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name, std::uint8_t
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   const auto fail = [&](const std::string& why) {
-    return OutOfMemory("[Allocator " + state.device.str() + "] " + why + ": asked " +
-                       std::to_string(bytes) + " bytes" +
-                       (name.empty() ? "" : " for " + std::string(name)) + ", live " +
-                       std::to_string(state.stats.live_bytes) + state.describe_largest() +
-                       ". Try a smaller problem, or free something first.");
+    return OutOfMemory(
+        "[Allocator " + state.device.str() + "] " + why + ": asked " + std::to_string(bytes) +
+        " bytes" + (name.empty() ? "" : " for " + std::string(name)) + ", live " +
+        std::to_string(state.stats.live_bytes) + state.describe_largest() +
+        state.describe_device(bytes) + ". Try a smaller problem, or free something first.");
   };
   if (failure_countdown.load(std::memory_order_relaxed) > kNoFailure &&
       failure_countdown.fetch_sub(1, std::memory_order_relaxed) == 0) {
@@ -126,21 +160,24 @@ Block Allocator::allocate(std::size_t bytes, std::string_view name, std::uint8_t
   }
   const RawMemory raw = bytes > kMostBytes ? RawMemory{} : state.obtain(bytes + lead, most);
   if (raw.data == nullptr) throw fail("the system has no more memory");
-  auto* const header = new (raw.data - sizeof(BlockHeader))
-      BlockHeader(raw.data + lead, bytes, state.device, BlockKind::owned);
+  BlockHeader* header = nullptr;
+  try {
+    // The host cannot write in front of data on an accelerator.
+    header = state.device.is_host()
+                 ? new (raw.data - sizeof(BlockHeader))
+                       BlockHeader(raw.data + lead, bytes, state.device, BlockKind::owned)
+                 : new BlockHeader(raw.data + lead, bytes, state.device, BlockKind::owned);
+    if (!name.empty()) state.names.emplace(header, name);
+  } catch (...) {
+    if (!state.device.is_host()) delete header;
+    give_back_memory(raw, state.device);
+    throw;
+  }
   header->free = free_block;
   header->owner = this;
   header->lead = lead;
   header->mapped_bytes = raw.mapped_bytes;
-  if (!name.empty()) {
-    try {
-      state.names.emplace(header, name);
-    } catch (...) {
-      give_back_memory(raw);
-      throw;
-    }
-    header->is_named = true;
-  }
+  header->is_named = !name.empty();
   AllocatorStats& stats = state.stats;
   stats.live_bytes += bytes;
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
@@ -161,10 +198,14 @@ void Allocator::free_block(BlockHeader* header) noexcept {
     const std::lock_guard lock(state.mutex);
     state.stats.live_bytes -= bytes;
     if (header->is_named) state.names.erase(header);
-    header->~BlockHeader();
+    if (state.device.is_host()) {
+      header->~BlockHeader();
+    } else {
+      delete header;
+    }
     if (state.kept.keep(raw, with_lead)) return;
   }
-  give_back_memory(raw);
+  give_back_memory(raw, state.device);
 }
 
 std::uint64_t Allocator::kept_bytes() const {

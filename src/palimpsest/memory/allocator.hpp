@@ -55,6 +55,7 @@ class Allocator {
   struct State;
 
   explicit Allocator(Device device);
+  static Allocator& of_accelerator(Device device);
   ~Allocator() = delete;
   static void free_block(BlockHeader* header) noexcept;
 

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "palimpsest/memory/device_copy.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -93,10 +95,21 @@ std::int64_t dense_bytes(const ByteLayout& view) {
   return memory_extent(dense).hi;
 }
 
-void copy_elements(const ByteLayout& view, const ByteLayout& dense, const std::byte* source,
-                   std::byte* target) {
+void copy_elements(const ByteLayout& view, const ByteLayout& dense, Device from,
+                   const std::byte* source, Device to, std::byte* target) {
   if (!has_elements(view)) return;
-  if (view.shape.empty()) {
+  if (!from.is_host() || !to.is_host()) {
+    Extents extents(view.shape);
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      if (dense.strides[axis] == 0) extents[axis] = 1;
+    }
+    Strides x_strides(view.strides), out_strides(dense.strides);
+    extents.push_back(view.item_size);
+    x_strides.push_back(1);
+    out_strides.push_back(1);
+    copy_elements_on(from, {source, DType::uint8, extents, x_strides}, to,
+                     {target, DType::uint8, extents, out_strides});
+  } else if (view.shape.empty()) {
     std::memcpy(target, source, static_cast<std::size_t>(view.item_size));
   } else {
     copy_axes(view, dense, 0, source, target);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "palimpsest/device/device.hpp"
 #include "palimpsest/memory/byte_layout.hpp"
 
 // Elements of sparse views, laid out densely. Internal.
@@ -14,9 +15,9 @@ namespace palimpsest {
 ByteLayout dense_layout(const ByteLayout& view);
 /// Bytes of that.
 std::int64_t dense_bytes(const ByteLayout& view);
-/// Copies each element of `view` to where `dense`, its dense_layout(), has it; both addresses are
-/// those of the first element.
-void copy_elements(const ByteLayout& view, const ByteLayout& dense, const std::byte* source,
-                   std::byte* target);
+/// Copies each element of `view`, on the device `from`, to where `dense`, its dense_layout(), has
+/// it on the device `to`; both addresses are those of the first element.
+void copy_elements(const ByteLayout& view, const ByteLayout& dense, Device from,
+                   const std::byte* source, Device to, std::byte* target);
 
 }  // namespace palimpsest

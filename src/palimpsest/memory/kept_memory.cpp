@@ -4,18 +4,22 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
 
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/held_memory.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
-#define ASAN_POISON_MEMORY_REGION(address, bytes) (static_cast<void>(address))
-#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) (static_cast<void>(address))
+#define ASAN_POISON_MEMORY_REGION(address, bytes) \
+  (static_cast<void>(address), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) \
+  (static_cast<void>(address), static_cast<void>(bytes))
 #endif
 
 namespace palimpsest {
@@ -73,8 +77,12 @@ std::size_t class_bytes(std::size_t bytes) {
   return round_up(bytes, std::size_t{1} << shift);
 }
 
-RawMemory obtain_memory(std::size_t bytes) {
+RawMemory obtain_memory(std::size_t bytes, Device device) {
   const std::size_t size = class_bytes(bytes);
+  if (!device.is_host()) {
+    const std::size_t obtained = std::max<std::size_t>(size, 1);
+    return {backend_of(device).obtain(obtained), obtained};
+  }
   return size < kHugeFrom ? obtain_from_heap(size) : obtain_mapping(size, bytes);
 }
 
@@ -85,13 +93,24 @@ static std::span<const std::byte> bytes_of(const RawMemory& raw) noexcept {
   return {raw.data, bytes};
 }
 
-void give_back_memory(const RawMemory& raw) noexcept {
+void give_back_memory(const RawMemory& raw, Device device) noexcept {
+  if (!device.is_host()) {
+    try {
+      backend_of(device).give_back(raw.data, raw.mapped_bytes);
+    } catch (...) {  // a child of fork() has no devices
+    }
+    return;
+  }
   if (is_anything_held() && is_given_back_later(bytes_of(raw), raw)) return;
   if (raw.mapped_bytes > 0) {
     munmap(raw.data - kPage, raw.mapped_bytes);
   } else {
     std::free(raw.data - kAlignment);
   }
+}
+
+void KeptMemory::unpoison(const RawMemory& raw, std::size_t size) const {
+  if (device_.is_host()) ASAN_UNPOISON_MEMORY_REGION(raw.data - kAlignment, kAlignment + size);
 }
 
 RawMemory KeptMemory::take(std::size_t bytes) {
@@ -102,7 +121,7 @@ RawMemory KeptMemory::take(std::size_t bytes) {
     const RawMemory raw = entries_[k].raw;
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(k));
     bytes_ -= size;
-    ASAN_UNPOISON_MEMORY_REGION(raw.data - kAlignment, kAlignment + size);
+    unpoison(raw, size);
     return raw;
   }
   return {};
@@ -111,7 +130,7 @@ RawMemory KeptMemory::take(std::size_t bytes) {
 bool KeptMemory::keep(const RawMemory& raw, std::size_t bytes) noexcept {
   const std::size_t size = class_bytes(bytes);
   if (bytes < kKeepFrom || size > kMostKeptBytes) return false;
-  if (is_anything_held() && is_held(bytes_of(raw))) return false;
+  if (device_.is_host() && is_anything_held() && is_held(bytes_of(raw))) return false;
   trim(kMostKeptBytes - size);
   if (entries_.size() == kMostKeptEntries) trim(bytes_ - 1);
   try {
@@ -120,7 +139,7 @@ bool KeptMemory::keep(const RawMemory& raw, std::size_t bytes) noexcept {
     return false;
   }
   bytes_ += size;
-  ASAN_POISON_MEMORY_REGION(raw.data - kAlignment, kAlignment + size);
+  if (device_.is_host()) ASAN_POISON_MEMORY_REGION(raw.data - kAlignment, kAlignment + size);
   return true;
 }
 
@@ -129,8 +148,8 @@ void KeptMemory::trim(std::uint64_t bytes) noexcept {
     const Entry entry = entries_.front();
     entries_.pop_front();
     bytes_ -= entry.size;
-    ASAN_UNPOISON_MEMORY_REGION(entry.raw.data - kAlignment, kAlignment + entry.size);
-    give_back_memory(entry.raw);
+    unpoison(entry.raw, entry.size);
+    give_back_memory(entry.raw, device_);
   }
 }
 

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/small_vector.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/memory/element_copy.hpp"
 
 // Coordinates. A source is a storage; its extents count from its own start. Sources that show one
@@ -316,11 +316,14 @@ std::vector<Plan> MemoryMap::State::plans(std::optional<Device> except) {
 
 namespace {
 
-void fill_buffer(const Plan& plan, std::byte* buffer) {
-  const std::byte* const source = plan.sources.front()->storage.data();
+void fill_buffer(const Plan& plan, Device device, std::byte* buffer) {
+  const Storage& storage = plan.sources.front()->storage;
+  const std::byte* const source = storage.data();
+  const Device from = storage.device();
   std::int64_t done = 0;
   const auto zero_to = [&](std::int64_t end) {
-    if (end > done) std::memset(buffer + done, 0, static_cast<std::size_t>(end - done));
+    if (end <= done) return;
+    fill_bytes_on(device, buffer + done, std::byte{}, static_cast<std::size_t>(end - done));
   };
   auto run = plan.runs.begin();
   for (const Part& part : plan.parts) {
@@ -329,14 +332,16 @@ void fill_buffer(const Plan& plan, std::byte* buffer) {
       // The storage of the part may have another origin, but its lowest byte is that of the part.
       const ByteLayout dense = dense_layout(*part.dense);
       const std::int64_t lead = part.dense->offset - memory_extent(*part.dense).lo;
-      copy_elements(*part.dense, dense, source + part.source.lo + lead, buffer + part.target);
+      copy_elements(*part.dense, dense, from, source + part.source.lo + lead, device,
+                    buffer + part.target);
       done = part.target + dense_bytes(*part.dense);
       ++run;  // the only one of this part
     }
     for (; run != plan.runs.end() && run->hi <= part.source.hi; ++run) {
       const std::int64_t target = part.target + run->lo - part.source.lo;
       zero_to(target);
-      std::memcpy(buffer + target, source + run->lo, static_cast<std::size_t>(run->hi - run->lo));
+      copy_bytes_on(from, source + run->lo, device, buffer + target,
+                    static_cast<std::size_t>(run->hi - run->lo));
       done = target + run->hi - run->lo;
     }
   }
@@ -359,12 +364,14 @@ void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device
                            const std::function<void()>* prepare) {
   std::vector<Storage> buffers, copies;
   std::vector<std::byte*> targets;
+  std::vector<Device> devices;
   std::vector<Parts> parts;
   std::int64_t bytes = 0;
   for (const Plan& plan : plans) {
     const Device target = device.value_or(plan.sources.front()->storage.device());
     buffers.push_back(Storage::allocate(static_cast<std::size_t>(plan.bytes), target));
     targets.push_back(buffers.back().overwrite_data());
+    devices.push_back(target);
     bytes += plan.bytes;
   }
   for (std::size_t p = 0; p < plans.size(); ++p) {
@@ -380,7 +387,7 @@ void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device
   }
   // The buffers have no other user yet: they can be filled after they are shared.
   if (!prepare) {
-    for (std::size_t p = 0; p < plans.size(); ++p) fill_buffer(plans[p], targets[p]);
+    for (std::size_t p = 0; p < plans.size(); ++p) fill_buffer(plans[p], devices[p], targets[p]);
   }
   std::size_t at = 0;
   for (Plan& plan : plans) {
@@ -406,7 +413,7 @@ void MemoryMap::State::run(std::vector<Plan> plans, std::optional<Device> device
   }
   buffers.clear();
   for (std::size_t p = 0; p < plans.size(); ++p) {
-    fill_buffer(plans[p], targets[p]);
+    fill_buffer(plans[p], devices[p], targets[p]);
     for (Source* source : plans[p].sources) source->storage = Storage();
   }
 }

@@ -2,13 +2,13 @@
 #include "palimpsest/memory/storage.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/copy/transpose.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/cow_protocol.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/memory/element_copy.hpp"
 #include "palimpsest/memory/parking.hpp"
 #include "palimpsest/memory/thread_local_state.hpp"
@@ -47,6 +47,7 @@ class CopyOut {
 
  protected:
   std::byte* target() { return copy_.data(); }
+  Device device() const { return old_.device; }
 
  private:
   std::size_t bytes_;
@@ -61,8 +62,15 @@ class CopyBytes : public CopyOut {
   CopyBytes(const std::byte* source, std::size_t bytes, BlockHeader& old)
       : CopyOut(source, bytes, old), source_(source), at_once_(chunk_bytes(bytes)) {}
 
+  // On an accelerator one copy is enqueued before the reference to the old data is given up, so it
+  // runs before any command that may overwrite them.
   bool copy_chunk() {
     if (done_ == bytes()) return false;
+    if (!device().is_host()) {
+      copy_bytes_on(device(), source_, device(), target(), bytes());
+      done_ = bytes();
+      return true;
+    }
     const std::size_t n = std::min(at_once_, bytes() - done_);
     const Extents extents{static_cast<index_t>(n)};
     const Strides dense{1};
@@ -96,7 +104,7 @@ class CopyElements : public CopyOut {
   bool copy_chunk() {
     if (done_ == rows_) return false;
     view_.shape[0] = std::min(at_once_, rows_ - done_);
-    copy_elements(view_, dense_, source_ + done_ * view_.strides[0],
+    copy_elements(view_, dense_, device(), source_ + done_ * view_.strides[0], device(),
                   target() + done_ * dense_.strides[0]);
     done_ += view_.shape[0];
     return true;
@@ -282,7 +290,7 @@ void Storage::throw_outside(std::size_t byte_offset, std::size_t bytes) const {
 Storage Storage::eager_clone(std::size_t byte_offset, std::size_t bytes) const {
   const std::byte* const source = impl_->data + byte_offset;
   Storage copy = over(Allocator::of(device()).allocate(bytes, {}, misplacement(source)));
-  if (bytes > 0) std::memcpy(copy.impl_->data, source, bytes);
+  copy_bytes_on(device(), source, device(), copy.impl_->data, bytes);
   count(Counter::eager_copies);
   count(Counter::eager_copied_bytes, bytes);
   return copy;

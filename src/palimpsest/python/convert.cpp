@@ -136,13 +136,14 @@ bool is_list(nb::handle object) {
 bool is_device(nb::handle object) {
   if (!PyUnicode_Check(object.ptr())) return false;
   const std::string text = str_of(object);
-  return text.starts_with("cpu") || text.starts_with("cuda") || text.find(':') != std::string::npos;
+  return text.starts_with("cpu") || text.starts_with("cuda") || text.starts_with("opencl") ||
+         text.find(':') != std::string::npos;
 }
 
 Device From<Device>::from(nb::handle object) {
   const std::string text = text_of(object, "a device such as 'cpu:1'");
   const std::string name = text.substr(0, text.find(':'));
-  if (!name.empty() && name != "cpu" && name != "cuda") {
+  if (!name.empty() && name != "cpu" && name != "cuda" && name != "opencl") {
     throw DeviceError("[device] got '" + text + "', expected one that exists: cpu:0 .. cpu:" +
                       std::to_string(kMaxHostSpaces - 1) + ".");
   }

@@ -73,6 +73,10 @@ bool is_lent(Access access) { return access == Access::read_lent || access == Ac
 }  // namespace
 
 nb::object exported(Tensor tensor, Access access) {
+  if (!tensor.device().is_host()) {
+    throw DeviceError("[array] the host cannot reach " + tensor.device().str() +
+                      ". Try .to('cpu').");
+  }
   return made_in_place<ExportedMemory>(std::move(tensor), access);
 }
 
@@ -139,6 +143,7 @@ Storage exported_storage(const void* data) {
 
 nb::object export_array(Tensor&& result, Kind kind) {
   if (kind == Kind::tensor) return to_python(std::move(result));
+  result = on_host(result);
   // An array that others may write shares no memory with another tensor, and its elements do not
   // overlap.
   const Storage& storage = result.storage();

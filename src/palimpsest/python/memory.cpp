@@ -137,6 +137,19 @@ void bind_memory(nb::module_& m) {
   m.def(
       "live_bytes", [](Device device) { return Allocator::of(device).stats().live_bytes; },
       "device"_a = "cpu", "Bytes that a device has given out and not yet got back.");
+  m.def(
+      "devices", [] { return devices(); },
+      "The devices of this machine: 'cpu', then its accelerators, such as 'opencl:0'.");
+  m.def(
+      "synchronize",
+      [](std::optional<Device> device) {
+        released([&] {
+          if (device) return synchronize(*device);
+          for (const Device each : devices()) synchronize(each);
+        });
+      },
+      "device"_a.none() = nb::none(),
+      "Waits until a device (None: every one) has done all that it was given so far.");
   nb::class_<Counted>(m, "CopyStats", "`with CopyStats() as c:` counts copies, over all threads.")
       .def(nb::init<>())
       .def(

@@ -135,11 +135,16 @@ nb::object to_capsule(Self self, nb::handle stream, nb::handle max_version, nb::
 }
 
 Shown<"NDArray[Any]"> array_protocol(Self self, nb::handle dtype, nb::handle copy) {
+  const bool is_away = !self.value.device().is_host();
+  if (is_away && copy.ptr() == Py_False) {
+    throw ValueError("[__array__] cannot be used in place: the host cannot reach " +
+                     self.value.device().str() + ".");
+  }
   if (!dtype.is_none() && from_python<DType>(dtype) != self.value.dtype()) {
     if (copy.ptr() == Py_False) throw ValueError("[__array__] cannot convert without a copy.");
     return export_array(self.value.to(from_python<DType>(dtype)), Kind::numpy);
   }
-  if (copy.ptr() == Py_True) return export_array(self.value.clone(), Kind::numpy);
+  if (is_away || copy.ptr() == Py_True) return export_array(self.value.clone(), Kind::numpy);
   return export_in_place(Tensor(self.value), Kind::numpy);
 }
 
@@ -382,7 +387,13 @@ void bind_sharing(nb::class_<TensorObject>& c) {
       .def("__dlpack__", to_capsule, nb::kw_only(), "stream"_a.none() = nb::none(),
            "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(),
            "copy"_a.none() = nb::none())
-      .def("__dlpack_device__", [](ConstSelf) { return nb::make_tuple(1, 0); });
+      .def("__dlpack_device__", [](ConstSelf self) {
+        const Device device = self.value.device();
+        const int kind = device.is_host()                  ? dlpack::kCpu
+                         : device.type == DeviceType::cuda ? dlpack::kCuda
+                                                           : dlpack::kOpenCl;
+        return nb::make_tuple(kind, device.is_host() ? 0 : device.index);
+      });
 }
 
 }  // namespace

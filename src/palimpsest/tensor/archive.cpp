@@ -159,7 +159,7 @@ Archive Archive::from_bytes(std::span<const std::byte> bytes, const ArchiveOptio
 Archive Archive::open(std::span<const std::byte> bytes, const Storage* mapping,
                       const ArchiveOptions& options, std::string_view name) {
   ArchiveManifest manifest = read_archive_head(bytes, name);
-  if (options.device.type != DeviceType::cpu) {
+  if (!options.device.is_host()) {
     throw NotSupported("[" + std::string(name) + "] device " + options.device.str() +
                        ": expected a cpu. Try to load there, then to()");
   }

@@ -26,7 +26,7 @@ void check_same_device(const Tensor& a, const Tensor& b, const char* who) {
 bool equal(const Tensor& a, const Tensor& b) {
   check_same_device(a, b, "equal");
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const Tensor dense_a = a.contiguous(), dense_b = b.contiguous();
+  const Tensor dense_a = on_host(a).contiguous(), dense_b = on_host(b).contiguous();
   const auto bytes = static_cast<std::size_t>(a.nbytes());
   return bytes == 0 || std::memcmp(dense_a.raw_data(), dense_b.raw_data(), bytes) == 0;
 }
@@ -35,7 +35,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   check_same_device(a, b, "allclose");
   const Extents shape = broadcast_extents(a.shape(), b.shape(), "allclose");
   const auto elements = [&shape](const Tensor& t) {
-    return t.to(DType::complex128).expand(shape).contiguous();
+    return on_host(t).to(DType::complex128).expand(shape).contiguous();
   };
   const Tensor wide_a = elements(a), wide_b = elements(b);
   const auto* const x = wide_a.data<std::complex<double>>();

@@ -7,6 +7,7 @@ namespace palimpsest {
 
 void ContentHasher::add(const Tensor& t) {
   if (t.numel() == 0) return;
+  if (!t.device().is_host()) return add(on_host(t));
   if (t.is_contiguous()) {
     add(t.raw_data(), static_cast<std::size_t>(t.nbytes()));
     return;

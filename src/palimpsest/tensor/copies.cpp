@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
 namespace {
 
-void check_on_host(const Tensor& t, std::string_view who) {
-  if (t.device().type == DeviceType::cpu) return;
-  throw DeviceError("[" + std::string(who) + "] memory that the host cannot reach: got " +
-                    t.device().str() + ", expected cpu");
-}
-
 // A new dense tensor with the same elements.
-Tensor copied_to(const Tensor& t, DType dtype, Device device, std::string_view who) {
-  check_on_host(t, who);
+Tensor copied_to(const Tensor& t, DType dtype, Device device) {
   Tensor copy = Tensor::empty(t.shape(), dtype, device);
-  strided_copy(t.view_of(), copy.mutable_view());
+  copy_elements_on(t.device(), addresses_of(t), device,
+                   {copy.raw_overwrite_data(), dtype, copy.shape(), copy.strides()});
   return copy;
 }
 
@@ -36,7 +30,7 @@ Tensor Tensor::lazy_clone() const {
   return {storage_.lazy_clone(first, bytes), dtype_, is_plain_, shape_, strides_, -range.low};
 }
 
-Tensor Tensor::clone() const { return copied_to(*this, dtype(), device(), "Tensor.clone"); }
+Tensor Tensor::clone() const { return copied_to(*this, dtype(), device()); }
 
 Tensor Tensor::contiguous() const { return is_contiguous() ? lazy_clone() : clone(); }
 
@@ -51,13 +45,15 @@ Tensor Tensor::reshape(Extents shape) const {
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return lazy_clone();
   check_conversion(dtype_, dtype, "Tensor.to");
-  return copied_to(*this, dtype, device(), "Tensor.to");
+  return copied_to(*this, dtype, device());
 }
 
 Tensor Tensor::to(Device device) const {
   if (device == this->device()) return lazy_clone();
-  return copied_to(*this, dtype_, device, "Tensor.to");
+  return copied_to(*this, dtype_, device);
 }
+
+Tensor on_host(const Tensor& t) { return t.device().is_host() ? t : t.to(Device{}); }
 
 Tensor& Tensor::copy_from(const Tensor& source) {
   check_writable("Tensor.copy_from");
@@ -66,7 +62,6 @@ Tensor& Tensor::copy_from(const Tensor& source) {
     throw DeviceError("[Tensor.copy_from] devices differ: got " + source.device().str() +
                       ", expected " + device().str() + ". Try to() first.");
   }
-  check_on_host(*this, "Tensor.copy_from");
   Tensor elements;
   try {
     elements = source.expand(shape_);
@@ -80,7 +75,8 @@ Tensor& Tensor::copy_from(const Tensor& source) {
   // The old bytes may be lost only if the source is not among them. The destination comes first:
   // materializing it moves a source that shares its storage.
   void* const data = shares_storage(elements, *this) ? raw_mutable_data() : raw_overwrite_data();
-  strided_copy(elements.view_of(), MutableView{data, dtype_, shape_, strides_});
+  copy_elements_on(device(), addresses_of(elements), device(),
+                   MutableView{data, dtype_, shape_, strides_});
   return *this;
 }
 

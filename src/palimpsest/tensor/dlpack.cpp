@@ -45,7 +45,7 @@ DType dtype_from(const dlpack::DataType& type) {
 
 dlpack::Device exported_device(Device device) {
   if (device.type == DeviceType::cuda) return {dlpack::kCuda, device.index};
-  if (device.index == 0) return {dlpack::kCpu, 0};
+  if (device == Device{}) return {dlpack::kCpu, 0};
   throw DeviceError("[to_dlpack] a memory space that DLPack has no name for: got " + device.str() +
                     ", expected cpu or cuda. Try to(Device{}).");
 }

@@ -15,7 +15,7 @@ namespace dlpack {
 inline constexpr std::uint32_t kMajorVersion = 1;
 inline constexpr std::uint32_t kMinorVersion = 0;
 
-enum DeviceKind : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3 };
+enum DeviceKind : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kOpenCl = 4 };
 enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kComplex = 5, kBool = 6 };
 enum Flags : std::uint64_t { kReadOnly = 1, kIsCopied = 2 };
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
@@ -33,20 +34,18 @@ Tensor element_at(const Tensor& t, std::initializer_list<index_t> index, std::st
 
 void Tensor::read_element(void* value, DType dtype, std::string_view who) const {
   check_conversion(dtype_, dtype, who);
-  check_access(dtype_);
-  strided_copy(ConstView{raw_data(), dtype_, {}, {}}, MutableView{value, dtype, {}, {}});
+  copy_elements_on(device(), {raw_data(), dtype_, {}, {}}, {}, {value, dtype, {}, {}});
 }
 
 void Tensor::fill_with(const void* value, DType dtype) {
   check_writable("Tensor.fill");
   check_conversion(dtype, dtype_, "Tensor.fill");
-  check_access(dtype_);
   if (numel() == 0) return;  // and shared data stay shared
   alignas(16) std::array<std::byte, 16> element;
   strided_copy(ConstView{value, dtype, {}, {}}, MutableView{element.data(), dtype_, {}, {}});
   compact_for_write(true);
   void* const data = raw_overwrite_data();
-  strided_fill(element.data(), MutableView{data, dtype_, shape_, strides_});
+  fill_elements_on(element.data(), device(), MutableView{data, dtype_, shape_, strides_});
 }
 
 template <class T>
@@ -62,6 +61,7 @@ T Tensor::item() const {
 
 template <class T>
 T Tensor::at(std::initializer_list<index_t> index) const {
+  check_on_host(*this, "Tensor.at");
   T value;
   element_at(*this, index, "Tensor.at").read_element(&value, dtype_of<T>, "Tensor.at");
   return value;
@@ -69,9 +69,9 @@ T Tensor::at(std::initializer_list<index_t> index) const {
 
 template <class T>
 void Tensor::set(std::initializer_list<index_t> index, T value) {
+  check_on_host(*this, "Tensor.set");
   check_writable("Tensor.set");
   check_conversion(dtype_of<T>, dtype_, "Tensor.set");
-  check_access(dtype_);
   // All that can be wrong comes before the strides may change.
   element_at(*this, index, "Tensor.set");
   compact_for_write(false);
@@ -86,18 +86,20 @@ Tensor& Tensor::fill(T value) {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  check_defined();
   check_conversion(dtype_, dtype_of<T>, "Tensor.to_vector");
-  check_access(dtype_);
   const auto count = static_cast<std::size_t>(numel());
   const Strides strides = contiguous_strides(shape_);
   if constexpr (std::is_same_v<T, bool>) {
     // std::vector<bool> has no elements to point to.
     std::vector<std::uint8_t> bytes(count);
-    strided_copy(view_of(), MutableView{bytes.data(), DType::bool_, shape_, strides});
+    copy_elements_on(device(), addresses_of(*this), {},
+                     {bytes.data(), DType::bool_, shape_, strides});
     return {bytes.begin(), bytes.end()};
   } else {
     std::vector<T> values(count);
-    strided_copy(view_of(), MutableView{values.data(), dtype_of<T>, shape_, strides});
+    copy_elements_on(device(), addresses_of(*this), {},
+                     {values.data(), dtype_of<T>, shape_, strides});
     return values;
   }
 }

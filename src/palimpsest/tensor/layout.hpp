@@ -23,6 +23,11 @@ Extents infer_extent(Extents shape, index_t count, std::string_view who);
 /// DTypeError when a conversion would drop imaginary parts.
 void check_conversion(DType from, DType to, std::string_view who);
 
+/// DeviceError "the host cannot reach" naming `who` unless the elements are on the host.
+void check_on_host(const Tensor& t, std::string_view who);
+/// Addresses of the elements on their device, which the host may be unable to read.
+ConstView addresses_of(const Tensor& t);
+
 /// Layout of the elements in the storage, in bytes; strides without a meaning are 0.
 ByteLayout byte_layout(const Tensor& t);
 

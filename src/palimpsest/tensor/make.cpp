@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/tensor/layout.hpp"
 
 namespace palimpsest {
@@ -26,7 +25,7 @@ Tensor Tensor::empty(Extents shape, DType dtype, Device device, std::string_view
   Strides strides = contiguous_strides(shape);
   return {Storage::allocate(static_cast<std::size_t>(bytes), device, name),
           dtype,
-          device.type == DeviceType::cpu,
+          device.is_host(),
           shape,
           strides,
           0};
@@ -35,7 +34,7 @@ Tensor Tensor::empty(Extents shape, DType dtype, Device device, std::string_view
 Tensor Tensor::zeros(Extents shape, DType dtype, Device device) {
   Tensor t = empty(std::move(shape), dtype, device);
   // All bits zero is the number zero in every dtype.
-  std::memset(t.raw_overwrite_data(), 0, static_cast<std::size_t>(t.nbytes()));
+  fill_bytes_on(device, t.raw_overwrite_data(), std::byte{}, static_cast<std::size_t>(t.nbytes()));
   return t;
 }
 
@@ -52,6 +51,7 @@ Tensor Tensor::arange(index_t n, DType dtype, Device device) {
   if (n < 0) {
     throw ValueError("[Tensor.arange] count: got " + std::to_string(n) + ", expected at least 0");
   }
+  if (!device.is_host()) return arange(n, dtype).to(device);
   Tensor t = empty({n}, DType::int64, device);
   auto* const data = t.mutable_data<std::int64_t>();
   for (index_t i = 0; i < n; ++i) data[i] = i;
@@ -62,6 +62,7 @@ Tensor Tensor::linspace(double first, double last, index_t n, DType dtype, Devic
   if (n < 0) {
     throw ValueError("[Tensor.linspace] count: got " + std::to_string(n) + ", expected at least 0");
   }
+  if (!device.is_host()) return linspace(first, last, n, dtype).to(device);
   Tensor t = empty({n}, DType::float64, device);
   const auto steps = static_cast<double>(n - 1);
   index_t i = 0;
@@ -83,6 +84,7 @@ Tensor Tensor::eye(index_t n, DType dtype, Device device) {
 template <class T>
 Tensor Tensor::from(const std::vector<T>& values, std::optional<Extents> shape, Device device) {
   const auto count = static_cast<index_t>(values.size());
+  if (!device.is_host()) return from(values, std::move(shape)).to(device);
   Tensor t = empty(shape ? infer_extent(*shape, count, "Tensor.from") : Extents{count}, dtype_of<T>,
                    device);
   T* data = t.mutable_data<T>();
@@ -118,7 +120,7 @@ Tensor Tensor::from_blob(void* data, DType dtype, Extents shape, Strides strides
       Storage::from_foreign(static_cast<std::byte*>(data) - lead, static_cast<std::size_t>(bytes),
                             device, writable, std::move(deleter));
   t.dtype_ = dtype;
-  t.is_plain_ = device.type == DeviceType::cpu && palimpsest::is_contiguous(shape, strides);
+  t.is_plain_ = device.is_host() && palimpsest::is_contiguous(shape, strides);
   t.shape_ = std::move(shape);
   t.strides_ = std::move(strides);
   t.offset_ = -range.low;
@@ -126,12 +128,14 @@ Tensor Tensor::from_blob(void* data, DType dtype, Extents shape, Strides strides
 }
 
 Tensor Tensor::random_normal(Extents shape, DType dtype, RandomKey key, Device device) {
+  if (!device.is_host()) return random_normal(std::move(shape), dtype, key).to(device);
   Tensor t = empty(std::move(shape), dtype, device);
   palimpsest::random_normal(key, t.mutable_view());
   return t;
 }
 
 Tensor Tensor::random_uniform(Extents shape, DType dtype, RandomKey key, Device device) {
+  if (!device.is_host()) return random_uniform(std::move(shape), dtype, key).to(device);
   Tensor t = empty(std::move(shape), dtype, device);
   palimpsest::random_uniform(key, t.mutable_view());
   return t;

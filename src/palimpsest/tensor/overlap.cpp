@@ -72,9 +72,7 @@ struct ByteSet {
 struct Starts {
   index_t a, b;
 };
-bool are_reached_alike(Device a, Device b) {
-  return a == b || (a.type == DeviceType::cpu && b.type == DeviceType::cpu);
-}
+bool are_reached_alike(Device a, Device b) { return a == b || (a.is_host() && b.is_host()); }
 std::optional<Starts> common_scale(const Storage& a, const Storage& b) {
   if (a.is(b)) return Starts{0, 0};
   if (a.shares_data(b) || !are_reached_alike(a.device(), b.device())) return std::nullopt;

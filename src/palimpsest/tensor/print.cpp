@@ -242,12 +242,14 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
   if (t.numel() == 0) {
     return "tensor([], " + (t.rank() == 1 ? "" : "shape=" + to_string(t.shape()) + ", ") + kind;
   }
-  if (t.device().type != DeviceType::cpu) {
-    return "tensor(out of reach, shape=" + to_string(t.shape()) + ", " + kind;
-  }
   const std::string opening = "tensor(";
   const bool is_long = t.numel() > options.summarize_above;
-  const Tensor shown = is_long ? corners(t, std::max<index_t>(options.edge_items, 1)) : t;
+  Tensor shown = is_long ? corners(t, std::max<index_t>(options.edge_items, 1)) : t;
+  try {
+    shown = on_host(shown);
+  } catch (const DeviceError&) {  // memory of a device that is not here
+    return "tensor(out of reach, shape=" + to_string(t.shape()) + ", " + kind;
+  }
   Layout layout(t.shape(), shown.shape(), element_texts(shown, options), opening.size(),
                 options.line_width);
   const std::string shape = is_long ? "shape=" + to_string(t.shape()) + ", " : "";

@@ -64,6 +64,16 @@ void check_conversion(DType from, DType to, std::string_view who) {
   }
 }
 
+void check_on_host(const Tensor& t, std::string_view who) {
+  if (t.device().is_host()) return;
+  throw DeviceError("[" + std::string(who) + "] the host cannot reach " + t.device().str() +
+                    ". Try to(Device{}).");
+}
+
+ConstView addresses_of(const Tensor& t) {
+  return {t.raw_data(), t.dtype(), t.shape(), t.strides()};
+}
+
 ByteLayout byte_layout(const Tensor& t) {
   const std::size_t item = item_size(t.dtype());
   const auto step = static_cast<index_t>(item);
@@ -95,7 +105,7 @@ Tensor::Tensor(Storage storage, DType dtype, Extents shape, Strides strides, ind
                      std::string(name_of(dtype_)));
   }
   if (range.high > range.low) check_alignment(storage_.data(), dtype_, "Tensor");
-  is_plain_ = device().type == DeviceType::cpu && is_contiguous();
+  is_plain_ = device().is_host() && is_contiguous();
 }
 
 Tensor Tensor::view_with(DType dtype, const Extents& shape, const Strides& strides,
@@ -122,10 +132,7 @@ void Tensor::check_access(DType dtype) const {
     throw DTypeError("[Tensor.data] element type: got " + std::string(name_of(dtype_)) +
                      ", expected " + std::string(name_of(dtype)) + ". Try to() or bitcast().");
   }
-  if (device().type != DeviceType::cpu) {
-    throw DeviceError("[Tensor.data] memory that the host cannot reach: got " + device().str() +
-                      ", expected cpu. Try to(Device{}).");
-  }
+  check_on_host(*this, "Tensor.data");
 }
 
 void Tensor::check_writable(std::string_view who) const {
@@ -152,7 +159,10 @@ void* Tensor::raw_overwrite_data() {
   return data + offset_ * static_cast<index_t>(item_size(dtype_));
 }
 
-ConstView Tensor::view_of() const { return {raw_data(), dtype_, shape_, strides_}; }
+ConstView Tensor::view_of() const {
+  if (!is_plain_) check_on_host(*this, "Tensor.view_of");
+  return addresses_of(*this);
+}
 
 void Tensor::compact_for_write(bool overwrite) {
   const std::size_t available = storage_.nbytes();
@@ -164,6 +174,7 @@ void Tensor::compact_for_write(bool overwrite) {
 }
 
 MutableView Tensor::mutable_view() {
+  if (!is_plain_) check_on_host(*this, "Tensor.mutable_view");
   check_writable("Tensor.mutable_view");
   compact_for_write(false);
   return {raw_mutable_data(), dtype_, shape_, strides_};

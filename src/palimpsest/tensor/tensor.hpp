@@ -174,12 +174,14 @@ class Tensor {
     check_access(dtype_of<T>);
     return static_cast<T*>(raw_mutable_data());
   }
+  /// An address on the device of this tensor.
   const void* raw_data() const;
   void* raw_mutable_data();
   /// For a writer that will set every byte of this view: as raw_mutable_data, but no old byte of
   /// shared data is copied when the view covers the whole storage.
   void* raw_overwrite_data();
-  /// The only element, converted; ShapeError if there are several.
+  /// The only element, converted; ShapeError if there are several. Waits for a device, as
+  /// to_vector() does; at() and set() are DeviceErrors off the host.
   template <class T>
   T item() const;
   template <class T>
@@ -194,6 +196,7 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const;
 
+  /// DeviceError off the host, like mutable_view().
   ConstView view_of() const;
   /// Materializes. Like fill(), copy_from() and set(), this may change the strides: where shared
   /// data must be copied, and this tensor is alone in its storage and reaches less than half of it,
@@ -239,6 +242,8 @@ class Tensor {
 };
 
 bool shares_storage(const Tensor& a, const Tensor& b);
+/// t itself if the host can reach it, else a copy on the host.
+Tensor on_host(const Tensor& t);
 /// True if the byte ranges meet. Never false when elements overlap, for memory of any origin: two
 /// imports of one buffer, two mappings of one file, and two attachments of one segment of shared
 /// memory are the same memory, though not one Storage. Lazy clones are not.
