@@ -130,17 +130,18 @@ Variable make_input(TensorType type, std::string name) {
   return Variable(std::move(node));
 }
 
-Variable detail::lent_constant(const Tensor& value, std::string name) {
+Variable detail::lent_constant(const Tensor& value, std::string name,
+                               std::optional<Device> device) {
   auto node = std::make_shared<VariableNode>();
-  node->type = TensorType{value.dtype(), value.shape(), value.device()};
+  node->type = TensorType{value.dtype(), value.shape(), device.value_or(value.device())};
   node->name = std::move(name);
   node->is_constant = true;
-  node->value = value.lazy_clone();
+  node->value = on_host(value).lazy_clone();
   return Variable(std::move(node));
 }
 
-Variable constant(const Tensor& value, std::string name) {
-  Variable made = detail::lent_constant(value, std::move(name));
+Variable constant(const Tensor& value, std::string name, std::optional<Device> device) {
+  Variable made = detail::lent_constant(value, std::move(name), device);
   // It never changes: others may write a mapped file, or read-only memory in spite of a promise.
   Storage& kept = made.handle()->value.storage();
   if (kept.state() == StorageState::foreign_read_only) kept.mutable_data();

@@ -287,11 +287,13 @@ struct ApplyNode : std::enable_shared_from_this<ApplyNode> {
 /// A root that a function takes as an argument.
 Variable make_input(TensorType type, std::string name = {});
 /// A read-only value; shares data lazily with the tensor given. Data of a mapped file, or in other
-/// memory of others, are copied: they might change.
-Variable constant(const Tensor& value, std::string name = {});
+/// memory of others, are copied: they might change. The type has the given device, or that of the
+/// tensor; data of an accelerator are kept on the host until a plan needs them there.
+Variable constant(const Tensor& value, std::string name = {}, std::optional<Device> device = {});
 namespace detail {
 /// The same without the copy: nobody writes the data while the constant lives.
-Variable lent_constant(const Tensor& value, std::string name = {});
+Variable lent_constant(const Tensor& value, std::string name = {},
+                       std::optional<Device> device = {});
 }  // namespace detail
 
 template <class T>

@@ -71,9 +71,13 @@ bool contains(const Axes& axes, std::size_t axis) {
 
 Device common_device(std::span<const Variable> inputs, std::string_view who) {
   if (inputs.empty()) return {};
-  const Device device = inputs[0].type().device;
+  const auto follows = [](const Variable& v) {
+    return v.type().device.is_host() && (v.is_constant() || v.rank() == 0);
+  };
+  const auto decides = std::ranges::find_if_not(inputs, follows);
+  const Device device = (decides == inputs.end() ? inputs[0] : *decides).type().device;
   for (const Variable& v : inputs) {
-    if (v.type().device != device) {
+    if (v.type().device != device && !follows(v)) {
       throw DeviceError("[" + std::string(who) + "] inputs on several devices: got " +
                         device.str() + " and " + v.type().device.str() +
                         ". Try to move them to one device first");
@@ -109,7 +113,7 @@ Variable with_rank(const Variable& x, std::size_t rank) {
   if (x.is_constant()) {
     Extents shape(n_new, 1);
     for (index_t extent : x.type().shape) shape.push_back(extent);
-    return constant(x.constant_value().reshape(shape), x.name());
+    return constant(x.constant_value().reshape(shape), x.name(), x.type().device);
   }
   Axes axes;
   for (std::size_t i = 0; i < n_new; ++i) axes.push_back(static_cast<index_t>(i));

@@ -25,7 +25,8 @@ template <class Labels>
 bool has(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
-/// The device of all inputs. DeviceError when they lie on several.
+/// The device of all inputs. Constants and numbers (rank 0) on the host follow the others.
+/// DeviceError when these lie on several.
 Device common_device(std::span<const Variable> inputs, std::string_view who);
 
 /// The extent of an axis on which two arrays must agree: the known one of two, kUnknown without

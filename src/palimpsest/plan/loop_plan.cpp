@@ -131,6 +131,7 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   request.argument_is_lent.assign(request.n_arguments, false);
   request.borrowed.assign(request.n_results, false);
   request.input_layouts = body_layouts(*plan->op, inputs);
+  request.is_body = true;
   request.keeps_bits = true;  // the mode of the function is unknown here
   plan->body = make_plan(request);
   if (!plan->body.run_time_extents.empty()) return plan;

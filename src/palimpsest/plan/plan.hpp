@@ -49,21 +49,23 @@ struct PlannedGuard {
   int parent = -1;  // the guard that must hold too, if any: it is looked at first
 };
 
+struct HostStep;
 struct LoopPlan;
 
 /// A step: an op on slots. Views are not steps: they only change a layout.
 struct PlannedStep {
   Apply node;
-  std::vector<int> inputs = {};                    // slots
-  std::vector<int> outputs = {};                   // slots
-  int scratch = -1;                                // buffer, if any
-  int guard = -1;                                  // that must hold, if any
-  std::shared_ptr<const LoopPlan> loop = nullptr;  // how the body of a loop runs
-  index_t new_bytes = 0;                           // results and scratch with a place of their own
-  index_t in_place_bytes = 0;                      // results in memory that is overwritten
-  index_t work = 1;                                // elements of its biggest input or output
-  bool is_repeated = false;                        // repeats the computation of an earlier step
-  int lane = 0;                                    // the steps of a lane run one after the other
+  std::vector<int> inputs = {};                       // slots
+  std::vector<int> outputs = {};                      // slots
+  int scratch = -1;                                   // buffer, if any
+  int guard = -1;                                     // that must hold, if any
+  std::shared_ptr<const LoopPlan> loop = nullptr;     // how the body of a loop runs
+  std::shared_ptr<const HostStep> on_host = nullptr;  // of operands on an accelerator
+  index_t new_bytes = 0;       // results and scratch with a place of their own
+  index_t in_place_bytes = 0;  // results in memory that is overwritten
+  index_t work = 1;            // elements of its biggest input or output
+  bool is_repeated = false;    // repeats the computation of an earlier step
+  int lane = 0;                // the steps of a lane run one after the other
   /// Earlier steps that must be done before it, in a plan of several lanes; steps that these wait
   /// for are left out. Among them are the last readers of the values that were in its memory
   /// before.
@@ -98,6 +100,8 @@ struct Delivery {
   Handover how = Handover::own;
   /// Device that the result is copied to, if it was computed on another one than the arguments'.
   std::optional<Device> moved_to = {};
+  /// Device of the value itself. That of a constant is on the host until it is handed over.
+  Device device = {};
 };
 
 /// Order, placement and peak of a function for one signature, known before anything runs.

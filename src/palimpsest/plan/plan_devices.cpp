@@ -30,13 +30,16 @@ std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
     if (buffer.kind == BufferKind::container) {
       devices[b] = graph.inputs()[request.n_arguments + input].type().device;
     }
-    if (buffer.kind == BufferKind::constant) devices[b] = plan.constants[input].type().device;
+    if (buffer.kind == BufferKind::constant)
+      devices[b] = plan.constants[input].constant_value().device();
   }
   for (const PlannedStep& step : plan.steps) {
     for (std::size_t k = 0; k < step.outputs.size(); ++k) {
       devices[at(plan.slots[at(step.outputs[k])].buffer)] = step.node.output(k).type().device;
     }
-    if (step.scratch >= 0) devices[at(step.scratch)] = step.node.output(0).type().device;
+    if (step.scratch >= 0) {
+      devices[at(step.scratch)] = step.on_host ? Device{} : step.node.output(0).type().device;
+    }
   }
   return devices;
 }
@@ -92,6 +95,7 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
     const bool is_new = std::find(ours.begin(), ours.end(), devices[b]) == ours.end();
     if (is_ours(plan.buffers[b]) && is_new) ours.push_back(devices[b]);
   }
+  if (ours.empty()) ours.push_back(devices[0]);  // arenas show that devices differ
   std::sort(ours.begin(), ours.end());
   plan.arena_bytes = 0;
   plan.lower_bound_bytes = 0;
@@ -103,7 +107,7 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
   const std::optional<Device> target = result_device(request);
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     Delivery& delivery = plan.outputs[i];
-    const Device made_on = devices[at(plan.slots[at(delivery.slot)].buffer)];
+    const Device made_on = delivery.device;
     if (!target || made_on == *target || request.follows.empty() || !request.follows[i]) continue;
     delivery.moved_to = target;
     plan.output_bytes += delivered_bytes(plan, delivery);
@@ -121,8 +125,7 @@ index_t Plan::peak_bytes_on(Device device) const {
   for (const auto* deliveries : {&outputs, &updates}) {
     for (const Delivery& delivery : *deliveries) {
       if (delivery.moved_to == device) bytes += delivered_bytes(*this, delivery);
-      const Device made_on = buffers[at(slots[at(delivery.slot)].buffer)].device;
-      if (delivery.how != Handover::compact || made_on != device) continue;
+      if (delivery.how != Handover::compact || delivery.device != device) continue;
       bytes += delivered_bytes(*this, delivery);
     }
   }

@@ -20,9 +20,11 @@
 
 #include "palimpsest/graph/inferred_shapes.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
+#include "palimpsest/ops/control/device_op.hpp"
 #include "palimpsest/ops/transforms/library_memory.hpp"
 #include "palimpsest/plan/arrangement.hpp"
 #include "palimpsest/plan/guards.hpp"
+#include "palimpsest/plan/host_step.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/notes.hpp"
 #include "palimpsest/plan/part_places.hpp"
@@ -58,6 +60,7 @@ class Planner {
   }
   // Passes 3 and 4.
   Plan finish() {
+    if (!request_.is_body) prepare_host_steps();
     arrange(plan_, is_kept_, request_);
     for (const PlannedStep& planned : plan_.steps) plan_.external_bytes += library_bytes(planned);
     return std::move(plan_);
@@ -292,11 +295,28 @@ class Planner {
     planned.guard = guard_of(branches_.of(planned.node));
     planned.new_bytes += static_cast<index_t>(scratch);
     plan_.saved_by_inplace_bytes += planned.in_place_bytes;
-    if (scratch > 0) {
+    if (scratch > 0 || (!request_.is_body && runs_on_host_for_device(planned))) {
       planned.scratch = new_buffer(BufferKind::arena, 0, static_cast<index_t>(scratch),
                                    "scratch of " + planned.node.op().name());
     }
     plan_.steps.push_back(std::move(planned));
+  }
+
+  // Makes room in the scratch of steps on accelerators for copies of their operands.
+  void prepare_host_steps() {
+    for (PlannedStep& planned : plan_.steps) {
+      if (!runs_on_host_for_device(planned)) continue;
+      PlannedBuffer& scratch = plan_.buffers[at(planned.scratch)];
+      auto made = std::make_shared<HostStep>(make_host_step(plan_, planned, scratch.bytes));
+      planned.new_bytes += made->scratch_bytes - scratch.bytes;
+      scratch.bytes = made->scratch_bytes;
+      scratch.name = "host copies for " + planned.node.op().name();
+      planned.on_host = std::move(made);
+    }
+  }
+  static bool runs_on_host_for_device(const PlannedStep& planned) {
+    return is_on_accelerator(planned) &&
+           dynamic_cast<const ops::ToDevice*>(&planned.node.op()) == nullptr;
   }
 
   // -- branches --------------------------------------------------------------------------------
@@ -421,7 +441,10 @@ class Planner {
     }
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const bool is_result = i < request_.n_results;
-      const Delivery delivery{slots[i], is_result ? *results_[i] : *updates_[i - results_.size()]};
+      const Delivery delivery{slots[i],
+                              is_result ? *results_[i] : *updates_[i - results_.size()],
+                              {},
+                              graph_.outputs()[i].type().device};
       if (delivery.how == Handover::compact) {
         plan_.output_bytes += bytes_of(plan_.slots[at(delivery.slot)]);
       }
@@ -473,7 +496,7 @@ class Planner {
         if (small) return Handover::compact;
         return is_updated(buffer.index) && !is_taken(slot) ? take(slot) : Handover::clone;
       case BufferKind::constant:
-        return Handover::clone;
+        return is_on_its_device(i) ? Handover::clone : Handover::compact;
       case BufferKind::arena:
         if (borrowed) return take(slot, Handover::borrow);
         if (small) return Handover::compact;
@@ -488,9 +511,17 @@ class Planner {
     throw InternalError("[plan] not a kind of buffer");
   }
 
+  // False for a constant of an accelerator, which is on the host.
+  bool is_on_its_device(std::size_t output) const {
+    const Variable& v = graph_.outputs()[output];
+    const Slot& slot = plan_.slots[at(slots_.at(v.node()))];
+    const bool is_constant = plan_.buffers[at(slot.buffer)].kind == BufferKind::constant;
+    return !is_constant || v.type().device.is_host();
+  }
+
   Handover handover_of_update(std::size_t u, int slot) {
     PlannedBuffer& buffer = buffer_of(slot);
-    if (!is_storable(slot)) return Handover::compact;
+    if (!is_storable(slot) || !is_on_its_device(request_.n_results + u)) return Handover::compact;
     if (buffer.kind != BufferKind::arena) return Handover::clone;
     if (is_taken(slot)) return Handover::compact;  // a borrowed result stays in the arena
     buffer.kind = BufferKind::update;
@@ -566,7 +597,7 @@ Plan best_plan(const PlanRequest& request) {
 Plan make_plan(const PlanRequest& request) {
   try {
     Plan plan = best_plan(request);
-    separate_devices(plan, request);
+    if (!request.is_body) separate_devices(plan, request);
     return plan;
   } catch (const RunTimeExtents& found) {
     Plan plan;

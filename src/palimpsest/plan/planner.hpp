@@ -28,6 +28,7 @@ struct PlanRequest {
   bool reorders = true;                // for less memory; else the graph's order, in one lane
   bool places_joins = true;            // parts of joined values are computed in their slice
   bool keeps_bits = false;         // no step may round otherwise because a value lies in a slice
+  bool is_body = false;            // of a loop, which runs where its step does
   int threads = 1;                 // that steps may run on at once
   index_t parallel_grain = 32768;  // elements; a smaller step does not justify a second thread
 };

@@ -37,8 +37,7 @@ std::optional<std::complex<double>> scalar_value(const Variable& v) {
   if (!at.is_constant()) return {};
   const Tensor& value = at.constant_value();
   if (value.numel() != 1) return {};
-  if (value.device().type == DeviceType::cpu) return value.item<std::complex<double>>();
-  return value.to(DType::complex128).to_vector<std::complex<double>>()[0];
+  return value.item<std::complex<double>>();
 }
 
 bool is_number(const Variable& v, double value) {

@@ -395,6 +395,12 @@ void Call::prepare() {
 
 // Does as Frame::run and hand_over, with a watch that may end the call at any step.
 void Call::run_watched(const Plan& plan, Frame& frame, CallMeasurement* measurement) {
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    if (frame.device_of(buffer).is_host()) continue;
+    throw NotSupported(
+        "[" + impl_.who() + "] a mode that looks at memory does so on the host: got " + "'" +
+        buffer.name + "' on " + frame.device_of(buffer).str() + ". Try mode FastRun");
+  }
   SmallVector<const Tensor*, 32> inputs;
   for (const BoundInput& bound : bound_) inputs.push_back(bound.tensor);
   const CallAccess access{program_, plan, frame, inputs, guarded_};

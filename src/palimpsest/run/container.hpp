@@ -31,7 +31,8 @@ struct ContainerOptions {
 struct GetOptions {
   /// The container's own Storage: a write shows in the container, and a later call may change it.
   bool borrow = false;
-  /// On the container's device, instead of the one where the first value came from.
+  /// On the container's device, instead of the one where the first value came from; that is the
+  /// host for a first value on an accelerator.
   bool return_internal_type = false;
 };
 struct SetOptions {

@@ -18,10 +18,12 @@
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/kernels/pool/task_graph.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/plan/notes.hpp"
 #include "palimpsest/plan/position.hpp"
+#include "palimpsest/run/device_step.hpp"
 #include "palimpsest/run/loop_frame.hpp"
 #include "palimpsest/run/profiler.hpp"
 #include "palimpsest/tensor/reach.hpp"
@@ -135,7 +137,10 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     Step step{&planned.node.op(), {}, {}, {}, planned.guard};
     // Arguments of the body of a loop are memory of the loop.
     step.writes_user_memory = arena == Arena::own && writes_user_memory(plan, planned);
-    if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, device);
+    step.on_device = device_step(plan, planned);
+    // A loop runs where its operands are copied to.
+    const Device loops_on = step.on_device ? Device{} : device;
+    if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, loops_on);
     for (int slot : planned.inputs) {
       const Layout& layout = plan.slots[at(slot)].layout;
       step.inputs.push_back({nullptr, layout.dtype, layout.extents, layout.strides});
@@ -149,7 +154,9 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     steps_.push_back(std::move(step));
   }
   for (const PlannedGuard& guard : plan.guards) {
-    guards_.push_back({nullptr, guard.when, guard.parent});
+    const Slot& slot = plan.slots[at(guard.condition)];
+    guards_.push_back(
+        {nullptr, device_of(plan.buffers[at(slot.buffer)]), guard.when, guard.parent});
   }
   if (plan.lanes > 1) {
     std::vector<std::vector<int>> waits_for;
@@ -280,6 +287,13 @@ void Frame::find_file_bytes() {
   }
 }
 
+bool read_condition(Device device, const bool* where) {
+  if (device.is_host()) return *where;
+  bool value = false;
+  copy_elements_on(device, {where, DType::bool_, {}, {}}, {}, {&value, DType::bool_, {}, {}});
+  return value;
+}
+
 // The condition of a guard whose parent does not hold was never computed.
 bool Frame::holds(int guard) const {
   constexpr std::size_t kUsualDepth = 16;
@@ -287,20 +301,27 @@ bool Frame::holds(int guard) const {
   for (; guard >= 0; guard = guards_[at(guard)].parent) around.push_back(guard);
   while (!around.empty()) {
     const Guard& g = guards_[at(around.back())];
-    if (*g.condition != g.when) return false;
+    if (read_condition(g.device, g.condition) != g.when) return false;
     around.pop_back();
   }
   return true;
 }
 
 void Frame::Step::run() const {
-  RunContext context(inputs, outputs, scratch);
-  if (loop) {
-    loop->run(context);
+  const auto compute = [this](RunContext& context) {
+    if (loop) {
+      loop->run(context);
+    } else {
+      op->run(context);
+    }
+    if (!context.set_outputs().empty()) context.take_set_outputs();
+  };
+  if (on_device) {
+    on_device->run(*op, inputs, outputs, scratch, compute);
   } else {
-    op->run(context);
+    RunContext context(inputs, outputs, scratch);
+    compute(context);
   }
-  if (!context.set_outputs().empty()) context.take_set_outputs();
   for (const auto& [first, bytes] : file_bytes) release_file_pages(first, bytes);
 }
 
@@ -448,7 +469,11 @@ void Frame::share_lent_memory() const noexcept {
 
 void Frame::rethrow_from(std::size_t step) const {
   share_lent_memory();
-  const std::string where = describe_step(plan_, step, steps_[step].inputs);
+  std::vector<ConstView> shown(steps_[step].inputs);
+  if (steps_[step].on_device) {  // the host cannot show them
+    for (ConstView& view : shown) view.data = nullptr;
+  }
+  const std::string where = describe_step(plan_, step, shown);
   try {
     throw;
   } catch (Error& error) {

@@ -13,6 +13,7 @@
 
 #include "palimpsest/base/view.hpp"
 #include "palimpsest/plan/plan.hpp"
+#include "palimpsest/run/device_step.hpp"
 #include "palimpsest/run/inspection.hpp"
 
 namespace palimpsest {
@@ -107,6 +108,7 @@ class Frame {
     std::span<std::byte> scratch;
     int guard = -1;
     std::shared_ptr<LoopFrame> loop = nullptr;
+    std::shared_ptr<const DeviceStep> on_device = nullptr;  // of operands on an accelerator
     bool writes_user_memory = false;
     std::vector<std::pair<const void*, std::size_t>> file_bytes = {};  // that it reads
 
@@ -114,6 +116,7 @@ class Frame {
   };
   struct Guard {
     const bool* condition = nullptr;
+    Device device;
     bool when = true;
     int parent = -1;
   };

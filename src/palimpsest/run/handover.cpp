@@ -5,8 +5,8 @@
 // handles change hands; neither can fail.
 #include <algorithm>
 
-#include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/memory/claimed_ranges.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/memory/thread_local_state.hpp"
 #include "palimpsest/plan/position.hpp"
 #include "palimpsest/run/call.hpp"
@@ -121,7 +121,7 @@ void Call::choose_result_copies(const Plan& plan) {
 
 // The device of a value before it is handed over.
 Device Call::device_of(const Plan& plan, const Frame& frame, const Delivery& delivery) {
-  return frame.device_of(plan.buffers[at(plan.slots[at(delivery.slot)].buffer)]);
+  return plan.arenas.empty() ? frame.device() : delivery.device;
 }
 
 // The device of results: that of the given arguments, else the containers' home, if these agree;
@@ -198,7 +198,7 @@ bool Call::use_destination(const Plan& plan, Frame& frame, std::size_t i, Tensor
       buffer.bytes == out.nbytes() && slot.layout.is_dense() && slot.layout.byte_offset == 0;
   if (!is_whole || !out.is_contiguous() || !is_apart_[i]) return false;
   if (out.device() != frame.device_of(buffer)) return false;
-  const bool is_guarded = program_.inspection && out.device().type == DeviceType::cpu;
+  const bool is_guarded = program_.inspection && out.device().is_host();
   Tensor& target = is_guarded ? guarded_stand_in(i, out) : out;
   frame.use_memory(at(slot.buffer), {static_cast<std::byte*>(target.raw_overwrite_data()),
                                      static_cast<std::size_t>(target.nbytes())});
@@ -298,8 +298,12 @@ void Call::hand_over(const Plan& plan, Frame& frame) {
   for (std::size_t i = 0; i < n_results; ++i) {
     Tensor value = handed_over(plan, frame, i);
     if (frame.moved[i].defined()) {
-      strided_copy(value.view_of(), frame.moved[i].mutable_view());
-      value = std::move(frame.moved[i]);
+      Tensor& there = frame.moved[i];
+      copy_elements_on(value.device(),
+                       {value.raw_data(), value.dtype(), value.shape(), value.strides()},
+                       there.device(),
+                       {there.raw_overwrite_data(), there.dtype(), there.shape(), there.strides()});
+      value = std::move(there);
     }
     frame.deliver(i, std::move(value));
   }
@@ -317,8 +321,10 @@ Tensor Call::handed_over(const Plan& plan, Frame& frame, std::size_t i) const {
     const Slot& slot = plan.slots[at(delivery.slot)];
     const std::byte* const first = frame.bases()[at(slot.buffer)] + slot.layout.byte_offset;
     Tensor& copy = frame.copy(i);
-    strided_copy({first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
-                 copy.mutable_view());
+    copy_elements_on(frame.device_of(plan.buffers[at(slot.buffer)]),
+                     {first, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
+                     copy.device(),
+                     {copy.raw_overwrite_data(), copy.dtype(), copy.shape(), copy.strides()});
     note_copy(copy.nbytes());
     return std::move(copy);
   }

@@ -34,8 +34,9 @@ bool multiply(T* values, index_t n, const Factors& by) {
 
 // The real and imaginary parts of all values. They need one more axis, if those are the most.
 Tensor parts_of(const Tensor& x) {
-  if (!is_complex(x.dtype())) return x;
-  return (x.rank() < kMaxRank ? x : x.contiguous().view({-1})).view_as_real();
+  const Tensor here = on_host(x);
+  if (!is_complex(here.dtype())) return here;
+  return (here.rank() < kMaxRank ? here : here.contiguous().view({-1})).view_as_real();
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ double safe_norm(const Tensor& x, double largest) {
   const int exponent = std::abs(std::ilogb(largest)) > kExponentOfSquares ? std::ilogb(largest) : 0;
   Tensor scaled = x;
   if (exponent != 0) {
-    scaled = x.contiguous().clone();
+    scaled = on_host(x).contiguous().clone();
     multiply_by_power_of_two(scaled, -exponent);
   }
   const Tensor parts = parts_of(scaled);
@@ -84,10 +85,11 @@ int scale_exponent(double largest, double start, DType dtype) {
 
 bool multiply_by_power_of_two(Tensor& x, int exponent) {
   if (exponent == 0) return true;
-  if (!x.is_contiguous()) {  // the loop goes over the elements as they lie
-    Tensor dense = x.clone();
+  const bool is_away = !x.device().is_host();
+  if (is_away || !x.is_contiguous()) {  // the loop goes over the elements as they lie
+    Tensor dense = is_away ? x.to(Device{}) : x.clone();
     const bool is_finite = multiply_by_power_of_two(dense, exponent);
-    x.copy_from(dense);
+    x.copy_from(dense.to(x.device()));
     return is_finite;
   }
   const Factors by(exponent);

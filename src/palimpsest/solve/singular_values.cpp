@@ -88,7 +88,8 @@ Tensor next_part(const Tensor& x, index_t& at, const Extents& shape) {
   return x.narrow(0, at - n, n).reshape(shape);
 }
 
-Tensor real_part(const Tensor& x) {
+Tensor real_part(const Tensor& given) {
+  const Tensor x = on_host(given);
   Tensor made = Tensor::empty(x.shape(), real_of(x.dtype()));
   const index_t n = x.numel(), step = is_complex(x.dtype()) ? 2 : 1;
   const auto copy = [&](const auto* from, auto* to) {

@@ -45,11 +45,16 @@ Tensor without_values(const TensorType& type) {
                   : Tensor::zeros({}, type.dtype, type.device).expand(type.shape);
 }
 
-// Runs an op by itself, with memory of the extents that it measures.
+Device host_of(Device device) { return device.is_host() ? device : Device{}; }
+
+// Runs an op by itself, with memory of the extents that it measures. It runs on the host, like the
+// steps of plans on accelerators.
 std::vector<Tensor> run_measured(const Apply& node, const ops::MeasuredOp& op,
-                                 const std::vector<Tensor>& inputs) {
+                                 const std::vector<Tensor>& given) {
+  std::vector<Tensor> inputs;
   std::vector<ConstView> views;
   std::vector<Layout> layouts;
+  for (const Tensor& t : given) inputs.push_back(on_host(t));
   for (const Tensor& t : inputs) {
     views.push_back(t.view_of());
     layouts.push_back({t.dtype(), t.shape(), t.strides(), 0});
@@ -65,13 +70,13 @@ std::vector<Tensor> run_measured(const Apply& node, const ops::MeasuredOp& op,
                        ", expected " + type.str());
     }
     if (!op.has_values()) return {without_values(got)};
-    results.push_back(Tensor::empty(got.shape, got.dtype, got.device));
+    results.push_back(Tensor::empty(got.shape, got.dtype, host_of(got.device)));
     outputs.push_back(results.back().mutable_view());
   }
   Storage scratch;
   std::span<std::byte> room;
   if (const std::size_t n = op.scratch_bytes(node, layouts)) {
-    scratch = Storage::allocate(n, node.output(0).type().device, "scratch");
+    scratch = Storage::allocate(n, host_of(node.output(0).type().device), "scratch");
     room = {scratch.overwrite_data(), scratch.nbytes()};
   }
   RunContext context(views, outputs, room);
@@ -82,6 +87,10 @@ std::vector<Tensor> run_measured(const Apply& node, const ops::MeasuredOp& op,
     for (const Tensor& t : inputs) LentMemory::share(t.storage());
     for (const Tensor& t : results) LentMemory::share(t.storage());
     throw;
+  }
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const Device device = node.output(k).type().device;
+    if (!device.is_host()) results[k] = results[k].to(device);
   }
   return results;
 }
@@ -109,7 +118,9 @@ const Function& StagedProgram::compiled(const void* part, int number,
   if (const auto found = compiled_.find(key); found != compiled_.end()) return found->second;
   const ConfigScope scope(config_);
   Signature of = signature();
-  std::vector<Out> outputs(of.outputs.begin(), of.outputs.end());
+  std::vector<Out> outputs;
+  for (const Variable& v : of.outputs)
+    outputs.emplace_back(v, OutOptions{.return_internal_type = true});
   Function made = function(std::move(of.inputs), std::move(outputs), options_);
   const ForkSection whole;
   return compiled_.emplace(key, std::move(made)).first->second;
@@ -161,7 +172,9 @@ std::vector<Tensor> StagedRun::outputs() const {
   for (const Variable& v : program_.graph_.outputs()) {
     const Tensor& value = value_of(v);
     const bool is_new = !v.is_constant() && taken.insert(value.storage().data()).second;
-    outputs.push_back(is_new ? value : value.lazy_clone());
+    // A constant of an accelerator is on the host.
+    const bool moves = v.is_constant() && value.device() != v.type().device;
+    outputs.push_back(moves ? value.to(v.type().device) : is_new ? value : value.lazy_clone());
   }
   return outputs;
 }

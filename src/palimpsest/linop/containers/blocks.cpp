@@ -168,7 +168,7 @@ void check_blocks(const NamedLinop& A) {
 // but as many.
 Parameters derive_blocks(const NamedLinop& A) {
   if (!is_masked(A)) return {};
-  const Tensor mask = A.param("mask").value().contiguous();
+  const Tensor mask = on_host(A.param("mask").value()).contiguous();
   const index_t n = mask.numel(),
                 count = std::count(mask.data<bool>(), mask.data<bool>() + n, true);
   std::vector<index_t> numbers(static_cast<std::size_t>(n));
@@ -177,8 +177,8 @@ Parameters derive_blocks(const NamedLinop& A) {
   const Variable found = ops::cumsum(ops::astype(is_kept, DType::int64), 0);
   // Dropped entries go to the place behind the end.
   const Variable place = ops::where(is_kept, found - 1, count);
-  const Variable all =
-      ops::scatter_add(constant(Tensor::from(numbers).to(mask.device())), {&place, 1}, {count + 1});
+  const Variable all = ops::scatter_add(constant(Tensor::from(numbers), {}, is_kept.type().device),
+                                        {&place, 1}, {count + 1});
   const Variable is_as_many = ops::eq(ops::index(found, {Index(n - 1)}), count);
   return {{"position",
            Parameter::derived(ops::assert_that(

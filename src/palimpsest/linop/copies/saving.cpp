@@ -93,7 +93,8 @@ class OperatorWriter {
         json["given"] = left_out_->size();
         left_out_->push_back(original->second);
       } else {
-        json["tensor"] = archive_.add(p.variable().get_value({.borrow = true}));
+        json["tensor"] =
+            archive_.add(p.variable().get_value({.borrow = true, .return_internal_type = true}));
       }
       if (!p.variable().name().empty()) json["name"] = p.variable().name();
       variables_.push_back(std::move(json));

@@ -61,7 +61,11 @@ Variable rebuilt(const Variable& expression, const std::vector<Variable>& from,
     for (Variable& v : inputs) {
       if (!v.is_constant() || v.type().device == device) continue;
       const auto [at, is_new] = moved.try_emplace(v);
-      if (is_new) at->second = constant(v.constant_value().to(device), v.name());
+      if (is_new) {
+        // An accelerator gets it when a plan needs it there.
+        const Tensor& value = v.constant_value();
+        at->second = constant(device.is_host() ? value.to(device) : value, v.name(), device);
+      }
       v = at->second;
     }
     return node.op().make_node(inputs);

@@ -28,7 +28,8 @@ SharedVariable fixed(const Tensor& value, bool borrow) {
 }
 
 Function evaluation(const Variable& expression) {
-  return function({}, {Out(expression)}, {.name = "derived parameter"});
+  return function({}, {Out(expression, {.return_internal_type = true})},
+                  {.name = "derived parameter"});
 }
 
 // The value lives as long as the operator; the rest of a larger buffer is not kept with it.
@@ -306,8 +307,9 @@ bool Parameter::is(const Parameter& other) const {
 
 bool Parameter::shares_storage(const Parameter& other) const {
   if (!present() || !other.present()) return false;
-  return palimpsest::shares_storage(variable_.get_value({.borrow = true}),
-                                    other.variable_.get_value({.borrow = true}));
+  return palimpsest::shares_storage(
+      variable_.get_value({.borrow = true, .return_internal_type = true}),
+      other.variable_.get_value({.borrow = true, .return_internal_type = true}));
 }
 
 ElementLayout Parameter::layout() const {
@@ -392,13 +394,13 @@ Extents Parameter::view_start() const {
 
 Tensor Parameter::value() const {
   var();
-  const Tensor whole = variable_.get_value();
+  const Tensor whole = variable_.get_value({.return_internal_type = true});
   return view_ ? view_->of(whole) : whole;
 }
 
 Tensor Parameter::borrowed() const {
   var();
-  const Tensor whole = variable_.get_value({.borrow = true});
+  const Tensor whole = variable_.get_value({.borrow = true, .return_internal_type = true});
   return view_ ? view_->of(whole) : whole;
 }
 

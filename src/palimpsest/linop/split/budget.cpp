@@ -45,7 +45,9 @@ void note_attribute(const Attribute& a, std::set<std::uint64_t>& seen, index_t& 
 
 void note_operator(const NamedLinop& A, std::set<std::uint64_t>& seen, index_t& bytes) {
   for (const auto& [name, p] : A.params()) {
-    if (p.present()) note_tensor(p.variable().get_value({.borrow = true}), seen, bytes);
+    if (p.present())
+      note_tensor(p.variable().get_value({.borrow = true, .return_internal_type = true}), seen,
+                  bytes);
   }
   for (const auto& [name, a] : A.attrs()) note_attribute(a, seen, bytes);
   if (&A.type() == &linop_types::convolution()) {

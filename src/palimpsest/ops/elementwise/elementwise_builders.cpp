@@ -164,7 +164,7 @@ Variable conj(const Variable& x) {
 Variable astype(const Variable& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   const auto op = Elementwise::cast(x.dtype(), dtype);
-  if (x.is_constant()) return constant(x.constant_value().to(dtype), x.name());
+  if (x.is_constant()) return constant(x.constant_value().to(dtype), x.name(), x.type().device);
   return op->make_node({&x, 1}).output(0);
 }
 Variable cast_like(const Variable& x, const Variable& like) { return astype(x, like.dtype()); }

@@ -29,8 +29,7 @@ std::vector<Variable> where_true(const Variable& mask, const Variable& x, std::s
   }
   std::vector<Variable> result;
   for (const auto& column : columns) {
-    result.push_back(constant(
-        Tensor::from(column, Extents{static_cast<index_t>(column.size())}, value.device())));
+    result.push_back(constant(Tensor::from(column), {}, mask.type().device));
   }
   return result;
 }

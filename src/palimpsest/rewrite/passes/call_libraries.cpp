@@ -29,7 +29,7 @@ bool is_spread_like(const Variable& v, const Variable& whole) {
 }
 
 Variable as_number(const Variable& v) {
-  if (v.is_constant()) return constant(v.constant_value().reshape({}));
+  if (v.is_constant()) return constant(v.constant_value().reshape({}), {}, v.type().device);
   Axes axes;
   for (std::size_t k = 0; k < v.rank(); ++k) axes.push_back(static_cast<index_t>(k));
   return ops::squeeze(v, axes);

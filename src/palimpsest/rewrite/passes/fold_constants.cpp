@@ -48,7 +48,9 @@ Replacements compute(const FunctionGraph&, const Apply& node) {
   std::vector<Tensor> results;
   std::vector<MutableView> outputs;
   for (const Variable& v : node.outputs()) {
-    results.push_back(Tensor::empty(v.type().shape, v.dtype(), v.type().device));
+    const Device device = v.type().device;
+    results.push_back(
+        Tensor::empty(v.type().shape, v.dtype(), device.is_host() ? device : Device{}));
   }
   for (Tensor& t : results) outputs.push_back(t.mutable_view());
   Tensor scratch =
@@ -65,7 +67,9 @@ Replacements compute(const FunctionGraph&, const Apply& node) {
   }
   context.take_set_outputs();
   Replacements with;
-  for (const Tensor& t : results) with.push_back(constant(t));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    with.push_back(constant(results[k], {}, node.output(k).type().device));
+  }
   return with;
 }
 

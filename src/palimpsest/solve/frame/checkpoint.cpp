@@ -91,7 +91,7 @@ std::vector<T> rows_of(const Tensor& bytes, const CheckedJson& json) {
     json.fail("is not a list of rows");
   }
   std::vector<T> rows(static_cast<std::size_t>(bytes.numel()) / sizeof(T));
-  const Tensor dense = bytes.contiguous();
+  const Tensor dense = on_host(bytes).contiguous();
   if (!rows.empty()) std::memcpy(rows.data(), dense.raw_data(), rows.size() * sizeof(T));
   return rows;
 }

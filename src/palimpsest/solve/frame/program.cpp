@@ -122,7 +122,10 @@ SolverProgram::SolverProgram(const SolverType& type, const Problem& problem, boo
   if (type.result != nullptr) {
     Scope scope = make_scope(problem);
     const Variable x = type.result(problem, scope);
-    if (x.defined()) result_ = function({}, {Out(x)}, {.name = std::string(type.name) + " result"});
+    if (x.defined()) {
+      result_ = function({}, {Out(x, {.return_internal_type = true})},
+                         {.name = std::string(type.name) + " result"});
+    }
   }
 }
 
@@ -263,9 +266,8 @@ Tensor SolverProgram::first_value(const StateList::Entry& entry, const Tensor& b
   }
   Tensor made = Tensor::zeros(type.shape, type.dtype, type.device);
   if (entry.init.kind() == Init::Kind::key) {
-    auto* words = static_cast<std::uint64_t*>(made.raw_mutable_data());
-    words[0] = seed;
-    words[1] = content_hash(entry.name.data(), entry.name.size());
+    const std::uint64_t stream = content_hash(entry.name.data(), entry.name.size());
+    made.copy_from(Tensor::from<std::uint64_t>({seed, stream}, type.shape, type.device));
   } else if (entry.init.kind() == Init::Kind::number && entry.init.value() != 0) {
     made.fill(entry.init.value());
   }
@@ -493,7 +495,8 @@ SolverProgram::Start SolverProgram::restore(const Tensor& b, const Checkpoint& r
 NamedTensors SolverProgram::state() const {
   NamedTensors all_states;
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    all_states.emplace_back(list_.entries()[i].name, state_[i].get_value({.borrow = true}));
+    all_states.emplace_back(list_.entries()[i].name,
+                            state_[i].get_value({.borrow = true, .return_internal_type = true}));
   }
   return all_states;
 }
@@ -503,7 +506,7 @@ void SolverProgram::run(Part& part, NumberTable::From from) {
   part.function.call(part.arguments, std::span<Tensor>(part.result.data(), has_result ? 1 : 0));
   latest_ = &part;
   numbers_.set_names(from, part.numbers);
-  if (has_result) numbers_.set_values(from, part.result[0]);
+  if (has_result) numbers_.set_values(from, on_host(part.result[0]));
 }
 
 // Makes the frames of all variants, the one with the largest arena first: the others use it.
@@ -521,13 +524,17 @@ void SolverProgram::prepare() {
 
 void SolverProgram::step(int variant, int iteration, bool looks) {
   if (!is_prepared_) prepare();
-  if (iteration_.defined()) *static_cast<std::int64_t*>(iteration_.raw_mutable_data()) = iteration;
+  if (iteration_.defined()) iteration_.fill(std::int64_t{iteration});
   const bool has_looks = looks && steps_.size() > variants_;
   run(steps_[static_cast<std::size_t>(variant) + (has_looks ? variants_ : 0)],
       NumberTable::From::step);
 }
 
 void SolverProgram::set_active(const std::vector<bool>& active) {
+  if (!active_.device().is_host()) {
+    active_.copy_from(Tensor::from(active, active_.shape(), active_.device()));
+    return;
+  }
   auto* flags = static_cast<bool*>(active_.raw_mutable_data());
   std::copy(active.begin(), active.end(), flags);
 }
@@ -537,7 +544,7 @@ void SolverProgram::add_counts(std::map<std::string, std::int64_t>& applications
   for (const auto& [name, n] : latest_->counts) applications[name] += n;
   const std::size_t first = latest_->numbers.size() * batch_count_;
   for (std::size_t k = 0; k < latest_->run_time_counts.size(); ++k) {
-    const Tensor& packed = latest_->result[0];
+    const Tensor packed = on_host(latest_->result[0]);
     const std::size_t at = first + k;
     const double n = packed.dtype() == DType::float32
                          ? static_cast<double>(packed.data<float>()[at])
@@ -554,7 +561,8 @@ Tensor SolverProgram::iterate(bool is_last) {
   }
   Tensor x;
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    if (list_.entries()[i].name == "x") x = state_[i].get_value({.borrow = is_last});
+    if (list_.entries()[i].name == "x")
+      x = state_[i].get_value({.borrow = is_last, .return_internal_type = true});
   }
   return x;
 }

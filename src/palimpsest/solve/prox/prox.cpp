@@ -386,7 +386,7 @@ void check_weight(const Prox& g, std::string_view name) {
                      ", expected a number that is not negative");
   };
   if (g.has_attr(name)) return check(g.attr(name).as_real());
-  const Tensor value = g.param(name).value();
+  const Tensor value = on_host(g.param(name).value());
   if (value.numel() == 0) return;
   if (value.dtype() != DType::float32 && value.dtype() != DType::float64) {
     for (const double v : value.to(DType::float64).to_vector<double>()) check(v);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/plan/host_step.hpp"
+
+namespace palimpsest {
+
+/// Runs a step with operands on an accelerator.
+///
+/// Threads  const members may be called concurrently, by frames with memory of their own
+class DeviceStep {
+ public:
+  virtual ~DeviceStep() = default;
+  /// The views have addresses of their devices. `compute` runs the op on views of the host.
+  virtual void run(const Op& op, std::span<const ConstView> inputs,
+                   std::span<const MutableView> outputs, std::span<std::byte> scratch,
+                   const std::function<void(RunContext&)>& compute) const = 0;
+};
+
+/// Null for a step whose operands the host can reach.
+std::shared_ptr<const DeviceStep> device_step(const Plan& plan, const PlannedStep& step);
+
+}  // namespace palimpsest

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every op, and every operator with its normal operator, gives the bits of the host on an
+// accelerator, within the announced bytes of both devices.
+#include <gtest/gtest.h>
+
+#include "contract/applied.hpp"
+#include "contract/linop_samples.hpp"
+#include "palimpsest/compile/function.hpp"
+#include "palimpsest/memory/allocator.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/delaying_backend.hpp"
+#include "support/expect_error.hpp"
+
+namespace palimpsest {
+namespace {
+
+// A device of OpenCL, and the same one with commands that run as late as they may.
+std::vector<Device> tested_devices() {
+  const Device plain{DeviceType::opencl, 0};
+  return {plain, testing::delayed(plain)};
+}
+
+class OnDevice : public ::testing::TestWithParam<Device> {
+ protected:
+  const Device there_ = GetParam();
+};
+using DeviceContract = OnDevice;
+using SolversOnDevice = OnDevice;
+using SharedOnDevice = OnDevice;
+using FunctionsOnDevice = OnDevice;
+
+std::string name_of_device(const ::testing::TestParamInfo<Device>& tested) {
+  return tested.param.index == 0 ? "OpenCl" : "DelayedOpenCl";
+}
+
+std::vector<Tensor> moved(const std::vector<Tensor>& values, Device device) {
+  std::vector<Tensor> result;
+  for (const Tensor& t : values) result.push_back(t.to(device));
+  return result;
+}
+
+struct Sampled {
+  std::vector<In> inputs;
+  std::vector<Out> outputs;
+};
+
+Sampled sampled(const ops::OpEntry& entry, const ops::OpSample& sample) {
+  const testing::Applied a = testing::applied(entry, sample);
+  Sampled result;
+  for (const Variable& v : a.variables) result.inputs.emplace_back(v);
+  for (const Variable& v : a.node.outputs()) result.outputs.emplace_back(v);
+  return result;
+}
+
+std::vector<Tensor> results_of(const Function& f, const std::vector<Tensor>& values) {
+  std::vector<Tensor> results(f.output_count());
+  f.call(values, results);
+  return results;
+}
+
+TEST_P(DeviceContract, EveryOpGivesTheBitsOfTheHost) {
+  int n_planned = 0;
+  for (const ops::OpEntry& entry : ops::op_samples()) {
+    for (const ops::OpSample& sample : entry.samples()) {
+      SCOPED_TRACE(std::string(entry.name) + ": " + sample.name);
+      const FunctionOptions options{.on_unused_input = Reaction::ignore};
+      const Sampled here = sampled(entry, sample);
+      const std::vector<Tensor> expected =
+          results_of(function(here.inputs, here.outputs, options), sample.inputs);
+      ops::OpSample there_sample = sample;
+      there_sample.inputs = moved(sample.inputs, there_);
+      const Sampled there = sampled(entry, there_sample);
+      const Function f = function(there.inputs, there.outputs, options);
+      const Plan& plan = f.plan(there_sample.inputs);
+      std::vector<Tensor> results(f.output_count());
+      CallReport report;
+      {
+        const MemoryScope on_host, on_device(there_);
+        f.call(there_sample.inputs, results, &report);
+        if (plan.run_time_extents.empty() && !sample.inputs.empty()) {
+          ++n_planned;
+          EXPECT_EQ(static_cast<index_t>(on_host.peak_bytes()), plan.peak_bytes_on({}))
+              << plan.to_string();
+          EXPECT_EQ(static_cast<index_t>(on_device.peak_bytes()),
+                    plan.peak_bytes_on(there_) + report.entry_copy_bytes)
+              << plan.to_string();
+        }
+      }
+      for (std::size_t k = 0; k < results.size(); ++k) {
+        EXPECT_TRUE(sample.inputs.empty() || results[k].device() == there_);
+        EXPECT_TRUE(equal(on_host(results[k]), on_host(expected[k])))
+            << on_host(results[k]) << on_host(expected[k]);
+      }
+    }
+  }
+  EXPECT_GT(n_planned, 100);
+}
+
+class LinopOnDevice : public ::testing::TestWithParam<testing::LinopSample> {};
+
+TEST_P(LinopOnDevice, GivesTheBitsOfTheHost) {
+  if (GetParam().name == "OnAnotherDevice") return;  // goes to spaces of the host
+  const NamedLinop A = GetParam().make(DType::complex64);
+  for (const Device device : tested_devices()) {
+    SCOPED_TRACE(device.str());
+    const NamedLinop there = A.to(device);
+    EXPECT_EQ(there.shape().str(), A.shape().str());
+    const Tensor x = Tensor::random_normal(testing::input_extents(A, GetParam().options),
+                                           DType::complex64, {11});
+    const Tensor y = A(x), far_x = x.to(device);
+    const Tensor far_y = there(far_x);
+    EXPECT_TRUE(equal(on_host(far_y), y)) << on_host(far_y) << y;
+    // Weights that a normal operator makes of sizes alone are on the host.
+    EXPECT_TRUE(equal(on_host(there.N().to(device)(far_x)), A.N()(x)));
+    EXPECT_TRUE(equal(on_host(far_x), x)) << "changed its input";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, LinopOnDevice, ::testing::ValuesIn(testing::linop_samples()),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST_P(SolversOnDevice, GiveTheBitsOfTheHost) {
+  const Tensor maps = Tensor::random_normal({4, 8, 9}, DType::complex64, {1});
+  const NamedLinop A = Chain(Dense(maps, "CNxNy,NxNy->CNxNy"), Fft(2, {.batch = "C"}));
+  const NamedLinop there = A.to(there_);
+  const Tensor b = A(Tensor::random_normal({8, 9}, DType::complex64, {2}));
+  const auto expect_same = [&](const char* name, const SolveResult& far, const SolveResult& near) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(far.x.device(), there_);
+    EXPECT_EQ(far.iterations, near.iterations);
+    EXPECT_EQ(far.status, near.status);
+    EXPECT_TRUE(equal(on_host(far.x), near.x));
+  };
+  const Tensor far_b = b.to(there_);
+  expect_same("cg", conjugate_gradients(there.N(), there.H()(far_b), {.max_iterations = 12}),
+              conjugate_gradients(A.N(), A.H()(b), {.max_iterations = 12}));
+  expect_same("lsqr", lsqr(there, far_b, {.max_iterations = 8}), lsqr(A, b, {.max_iterations = 8}));
+  expect_same("fista", fista(there, L1(0.1), far_b, {.max_iterations = 10}),
+              fista(A, L1(0.1), b, {.max_iterations = 10}));
+}
+
+TEST_P(SharedOnDevice, FollowTheRulesOfBorrowing) {
+  const Tensor ones = Tensor::ones({3}, DType::float32, there_);
+  SharedVariable s = shared(ones, {.name = "s"});
+  EXPECT_EQ(s.get_value().device(), Device{});
+  EXPECT_EQ(s.get_value({.borrow = true}).device(), Device{});
+  const Tensor there = s.get_value({.return_internal_type = true});
+  EXPECT_EQ(there.device(), there_);
+  s.modify([](Tensor& t) { t.fill(5.0F); });
+  EXPECT_EQ(there.to_vector<float>(), std::vector<float>(3, 1));
+  EXPECT_EQ(s.get_value().to_vector<float>(), std::vector<float>(3, 5));
+  const MemoryScope scope(there_);
+  const Tensor own = s.get_value({.borrow = true, .return_internal_type = true});
+  EXPECT_EQ(scope.calls(), 0u);
+  EXPECT_EQ(own.to_vector<float>(), std::vector<float>(3, 5));
+}
+
+TEST_P(FunctionsOnDevice, UpdateSharedVariablesInPlaceAndKeepThemWhenACallFails) {
+  const SharedVariable s = shared(Tensor::ones({3}, DType::float64, there_), {.name = "s"});
+  const Variable x = make_input({DType::float64, {3}, there_}, "x");
+  const Variable n = make_input({DType::int64, {}, there_}, "n");
+  const Function f = function({x}, {Out(ops::sum(s.var() * x))}, {.updates = {{s, s.var() + x}}});
+  const Tensor two = Tensor::full<double>({3}, 2, there_);
+  EXPECT_EQ(f(two)[0].item<double>(), 6);
+  EXPECT_EQ(f(two)[0].item<double>(), 18);
+  EXPECT_EQ(s.get_value().to_vector<double>(), std::vector<double>(3, 5));
+  const Function fails =
+      function({x, n}, {Out(ops::take(x, n))}, {.updates = {{s, s.var() * 2.0}}});
+  testing::expect_error<ValueError>([&] { fails(two, Tensor::scalar<index_t>(7, there_)); }, "7");
+  EXPECT_EQ(s.get_value().to_vector<double>(), std::vector<double>(3, 5));
+}
+
+TEST_P(FunctionsOnDevice, TakeConstantsAndNumbersOfTheHost) {
+  const Variable x = make_input({DType::float64, {3}, there_}, "x");
+  const Variable y = x * constant(Tensor::from<double>({1, 2, 3})) + 1.0;
+  EXPECT_EQ(y.type().device, there_);
+  const Function f = function({x}, {y, Out(constant(Tensor::ones({2}), {}, there_))});
+  const std::vector<Tensor> results = f(Tensor::full<double>({3}, 2, there_));
+  EXPECT_EQ(results[0].device(), there_);
+  EXPECT_EQ(results[0].to_vector<double>(), (std::vector<double>{3, 5, 7}));
+  EXPECT_EQ(results[1].device(), there_);
+  EXPECT_EQ(results[1].to_vector<double>(), (std::vector<double>{1, 1}));
+}
+
+TEST_P(FunctionsOnDevice, RefuseWhatCannotBeDoneThere) {
+  using testing::expect_error;
+  const Variable x = make_input({DType::float64, {3}, there_}, "x");
+  const Variable other = make_input({DType::float64, {3}, {}}, "other");
+  expect_error<DeviceError>([&] { x + other; },
+                            "inputs on several devices: got " + there_.str() + " and cpu");
+  const Tensor far = Tensor::ones({3}, DType::float64, there_);
+  expect_error<DeviceError>([&] { far.data<double>(); }, "the host cannot reach " + there_.str());
+  expect_error<DeviceError>([&] { far.view_of(); }, "the host cannot reach " + there_.str());
+  expect_error<DeviceError>([&] { far.at<double>({0}); }, "Try to(Device{})");
+  const Function f = function({x}, {x + 1.0});
+  Tensor here = Tensor::zeros({3});
+  expect_error<DeviceError>([&] { f.call_into({&here, 1}, far); }, "expected " + there_.str());
+  const Function watched = function({x}, {x + 1.0}, {.mode = NanGuardMode()});
+  expect_error<NotSupported>([&] { watched(far); }, "Try mode FastRun");
+}
+
+// An allocation on either device fails: the call throws, and nothing has changed.
+TEST_P(FunctionsOnDevice, KeepEverythingWhenAnAllocationFails) {
+  const SharedVariable s = shared(Tensor::ones({64}, DType::float64, there_), {.name = "s"});
+  const Variable x = make_input({DType::float64, {64}, there_}, "x");
+  const Function f =
+      function({x}, {Out(ops::cumsum(s.var() * x, 0))}, {.updates = {{s, s.var() + x}}});
+  const Tensor two = Tensor::full<double>({64}, 2, there_);
+  int n_failed = 0;
+  for (std::uint64_t k = 0; n_failed == static_cast<int>(k); ++k) {
+    const FailingAllocator failing(k);
+    try {
+      EXPECT_EQ(f(two)[0].to_vector<double>()[63], 128);
+    } catch (const OutOfMemory&) {
+      ++n_failed;
+      EXPECT_EQ(s.get_value({.return_internal_type = true}).to_vector<double>(),
+                std::vector<double>(64, 1));
+    }
+  }
+  EXPECT_GT(n_failed, 2);
+  EXPECT_EQ(s.get_value().to_vector<double>(), std::vector<double>(64, 3));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, ::testing::ValuesIn(tested_devices()),
+                         name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices, SolversOnDevice, ::testing::ValuesIn(tested_devices()),
+                         name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices, SharedOnDevice, ::testing::ValuesIn(tested_devices()),
+                         name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices, FunctionsOnDevice, ::testing::ValuesIn(tested_devices()),
+                         name_of_device);
+
+}  // namespace
+}  // namespace palimpsest
