@@ -8,6 +8,7 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "support/checked_calls.hpp"
 #include "support/delaying_backend.hpp"
 #include "support/expect_error.hpp"
 
@@ -197,6 +198,19 @@ TEST_P(FunctionsOnDevice, RefuseWhatCannotBeDoneThere) {
   expect_error<DeviceError>([&] { f.call_into({&here, 1}, far); }, "expected " + there_.str());
   const Function watched = function({x}, {x + 1.0}, {.mode = NanGuardMode()});
   expect_error<NotSupported>([&] { watched(far); }, "Try mode FastRun");
+}
+
+// Random programs with views, updates, loops, choices and borrowed memory, against plain loops.
+TEST_P(FunctionsOnDevice, GiveInRandomProgramsWhatPlainLoopsGive) {
+  for (std::uint32_t seed = 0; seed < 400 && !HasFailure(); ++seed) {
+    testing::RandomProgram program(seed, {.device = there_});
+    const Function f = program.compiled(Mode::fast_run);
+    testing::CheckedCalls calls(program, f, /*windows=*/0);
+    for (int call = 0; call < 2; ++call) {
+      calls.call();
+      if (HasFailure()) FAIL() << "seed " << seed << ", " << program.describe();
+    }
+  }
 }
 
 // An allocation on either device fails: the call throws, and nothing has changed.

@@ -102,7 +102,7 @@ void CheckedCalls::set_states(const Tensors& values) {
 void CheckedCalls::change_containers() {
   for (SharedVariable& s : program_.shared()) {
     if (program_.chance(20)) {
-      const Tensor value = program_.fresh(s.get_value().shape());
+      const Tensor value = program_.fresh(s.container().value().shape());
       s.set_value(value, {.borrow = program_.chance(50)});
       if (program_.chance(50)) lent_.push_back(value);
     }
@@ -142,6 +142,7 @@ Tensor CheckedCalls::argument(const Extents& shape, const Tensors& before) {
       return value;
     }
     case 5: {
+      if (!program_.device().is_host()) return alone(shape);
       auto memory =
           std::make_shared<std::vector<double>>(program_.fresh(shape).to_vector<double>());
       return Tensor::from_blob(
@@ -150,7 +151,7 @@ Tensor CheckedCalls::argument(const Extents& shape, const Tensors& before) {
     }
     case 6:
       for (const SharedVariable& s : program_.shared()) {
-        const Tensor value = s.get_value({.borrow = true});
+        const Tensor value = s.get_value({.borrow = true, .return_internal_type = true});
         if (has_shape(value) && program_.chance(60)) return value;
       }
       return alone(shape);
@@ -168,7 +169,7 @@ Tensor CheckedCalls::alone(const Extents& shape) {
   const auto in_wide = [&](index_t more, const Index& range) {
     Extents extents = shape;
     extents.back() = 2 * extents.back() + more;
-    const Tensor wide = Tensor::full(extents, -99.0);
+    const Tensor wide = Tensor::full(extents, -99.0, program_.device());
     laid_out = wide(ellipsis, range);
     laid_out.copy_from(value);
   };

@@ -55,7 +55,10 @@ Variable bound(const Variable& v) { return ops::clip(ops::round(v), -kBound, kBo
 }  // namespace
 
 RandomProgram::RandomProgram(std::uint32_t seed, ProgramOptions options)
-    : random_(seed), is_rounded_(options.is_rounded), is_known_(chance(70)) {
+    : random_(seed),
+      is_rounded_(options.is_rounded),
+      is_known_(chance(70)),
+      device_(options.device) {
   make_roots();
   for (std::size_t i = 0, n = pick(12); i < n; ++i) step();
   for (std::size_t i = 0, n = pick(4); i < n; ++i) {
@@ -76,10 +79,10 @@ Function RandomProgram::compiled(const Mode& mode) const {
 }
 
 Tensor RandomProgram::fresh(const Extents& shape) {
-  if (is_rounded_) return Tensor::random_normal(shape, DType::float64, {random_(), 0});
+  if (is_rounded_) return Tensor::random_normal(shape, DType::float64, {random_(), 0}, device_);
   std::vector<double> data(count(shape));
   for (double& x : data) x = (static_cast<double>(pick(65)) - 32) / 8;
-  return Tensor::from(data, shape);
+  return Tensor::from(data, shape, device_);
 }
 
 void RandomProgram::make_roots() {
@@ -92,7 +95,7 @@ void RandomProgram::make_roots() {
   const Extents common = shape();
   const auto next_shape = [&] { return is_rounded_ || chance(75) ? common : shape(); };
   const auto type = [&](const Extents& extents) {
-    TensorType result{DType::float64, extents, {}};
+    TensorType result{DType::float64, extents, device_};
     for (index_t& n : result.shape) n = is_known_ || n == 1 ? n : kUnknown;
     return result;
   };

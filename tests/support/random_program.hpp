@@ -28,6 +28,8 @@ struct ProgramOptions {
   bool is_rounded = false;
   /// Percent of the results that are parts or views of values.
   int parts = 15;
+  /// Of arguments and shared variables.
+  Device device = {};
 };
 
 class RandomProgram {
@@ -40,6 +42,7 @@ class RandomProgram {
   std::vector<SharedVariable>& shared() { return shared_; }
   const FunctionOptions& options() const { return options_; }
   bool is_rounded() const { return is_rounded_; }
+  Device device() const { return device_; }
   bool is_lent(std::size_t input) const { return is_lent_[input]; }
   bool has_default(std::size_t input) const { return inputs_[input].options.value.defined(); }
   const Extents& shape_of_input(std::size_t input) const { return values_[input].shape; }
@@ -101,6 +104,7 @@ class RandomProgram {
 
   std::mt19937 random_;
   bool is_rounded_, is_known_;  // are extents known?
+  Device device_;
   std::vector<Computed> values_;
   std::vector<In> inputs_;
   std::vector<bool> is_lent_;

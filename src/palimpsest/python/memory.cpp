@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that the library allocates and copies.
+#include "palimpsest/device/machine.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/memory/copy_stats.hpp"
 #include "palimpsest/python/families.hpp"
