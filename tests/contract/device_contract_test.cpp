@@ -202,7 +202,7 @@ TEST_P(FunctionsOnDevice, RefuseWhatCannotBeDoneThere) {
 
 // Random programs with views, updates, loops, choices and borrowed memory, against plain loops.
 TEST_P(FunctionsOnDevice, GiveInRandomProgramsWhatPlainLoopsGive) {
-  for (std::uint32_t seed = 0; seed < 400 && !HasFailure(); ++seed) {
+  for (std::uint32_t seed = 0; seed < 150 && !HasFailure(); ++seed) {
     testing::RandomProgram program(seed, {.device = there_});
     const Function f = program.compiled(Mode::fast_run);
     testing::CheckedCalls calls(program, f, /*windows=*/0);

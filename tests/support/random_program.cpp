@@ -532,7 +532,7 @@ std::size_t RandomProgram::choice(std::size_t a) {
 std::size_t RandomProgram::loop(std::size_t a) {
   const Extents shape = values_[a].shape;
   if (shape.size() == 2 && chance(50)) {
-    const Variable zero = ops::zeros({shape[1]}, DType::float64);
+    const Variable zero = ops::zeros({shape[1]}, DType::float64, device_);
     const ops::LoopResult r =
         ops::loop([](const std::vector<Variable>& v) { return std::vector{v[1] + v[0]}; },
                   {.sequences = {values_[a].v}, .states = {zero}});

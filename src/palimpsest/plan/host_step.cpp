@@ -64,8 +64,10 @@ HostStep make_host_step(const Plan& plan, const PlannedStep& step, index_t op_sc
   made.op_scratch_bytes = op_scratch_bytes;
   made.scratch_bytes = aligned(op_scratch_bytes);
   for (HostStep::Range& range : made.ranges) {
-    // Elements keep their distance from addresses of aligned memory.
-    range.offset = made.scratch_bytes + range.first % kAlignment;
+    // Elements keep their distance from addresses of aligned memory. A range begins in front of the
+    // first element of an array with negative strides.
+    const index_t residue = (range.first % kAlignment + kAlignment) % kAlignment;
+    range.offset = made.scratch_bytes + residue;
     made.scratch_bytes = aligned(range.offset + range.last - range.first);
   }
   const auto range_with = [&](const Variable& v, int slot) {
