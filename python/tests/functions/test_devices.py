@@ -25,9 +25,9 @@ def test_devices_are_listed_and_can_be_waited_for():
 def test_arrays_move_and_compute_there(x):
     t = ps.asarray(x, device=THERE)
     assert t.device == THERE
-    y = t * 2 + 1
+    y = ps.Scalar(2.0, "A B").to(THERE)(t)
     assert y.device == THERE
-    np.testing.assert_array_equal(np.asarray(y), 2 * x + 1)
+    np.testing.assert_array_equal(np.asarray(y), 2 * x)
     assert y.to("cpu").device == "cpu"
     assert "device=opencl:0" in repr(y)
     assert float(t[1, 2]) == 5.0

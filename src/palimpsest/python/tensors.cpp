@@ -50,11 +50,16 @@ nb::object nested_list(const Tensor& t) {
   return list;
 }
 
-// An array, or numbers in the dtype of the tensor.
+// An array, or numbers in the dtype of the tensor. What is on the host goes to an accelerator.
 Tensor source_for(const Tensor& t, nb::handle value) {
-  if (is_array(value)) return import_array(value);
-  const Value given = given_value(value);
-  return given.is_weak() ? converted_to(given, t.dtype(), "Tensor") : given.tensor();
+  Tensor source;
+  if (is_array(value)) {
+    source = import_array(value);
+  } else {
+    const Value given = given_value(value);
+    source = given.is_weak() ? converted_to(given, t.dtype(), "Tensor") : given.tensor();
+  }
+  return !t.device().is_host() && source.device().is_host() ? source.to(t.device()) : source;
 }
 
 // A tensor made of another one. Over the same memory, it tells the same container of writes.
