@@ -230,6 +230,21 @@ TEST_F(JoinsTest, BranchesOfAChoiceAreJoinedOnlyWhenTheyRun) {
   }
 }
 
+// The part decides which branch runs, and only one branch has the array around it.
+TEST_F(JoinsTest, AnArrayOfABranchIsNotFilledBeforeItsCondition) {
+  const Variable part = step(ops::index(x, {slice(0, 2)}));
+  const Variable c = ops::gt(ops::sum(part), 0.0);
+  const Variable no = ops::set_subtensor(ops::roll(x, 1, 1), {slice(0, 2)}, part);
+  const Variable chosen = ops::ifelse(c, step(x, 3), no);
+  const Function f = function({x}, chosen),
+                 plain = function({x}, chosen, {.mode = Mode::no_rewrite});
+  for (const double sign : {1.0, -1.0}) {
+    Tensor v = Tensor::full({6, 40}, sign);
+    v.set<double>({1, 2}, 0.25);
+    EXPECT_TRUE(equal(f(v)[0], plain(v)[0]));
+  }
+}
+
 TEST_F(JoinsTest, RandomGraphsOfJoinsGiveWhatTheyGiveWithoutIt) {
   std::mt19937 random(11);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };

@@ -31,7 +31,7 @@ std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
       devices[b] = graph.inputs()[request.n_arguments + input].type().device;
     }
     if (buffer.kind == BufferKind::constant)
-      devices[b] = plan.constants[input].constant_value().device();
+      devices[b] = plan.constants[input].node()->value.device();
   }
   for (const PlannedStep& step : plan.steps) {
     for (std::size_t k = 0; k < step.outputs.size(); ++k) {

@@ -66,7 +66,14 @@ class Planner {
     return std::move(plan_);
   }
   PartPlaces part_places() const {
-    return find_part_places({plan_, makers_, is_kept_, order_, request_.keeps_bits});
+    PartPlaces places = find_part_places({plan_, makers_, is_kept_, order_, request_.keeps_bits});
+    const auto positions = positions_in_order();
+    std::erase_if(places, [&](const auto& entry) {
+      const auto& [part, place] = entry;
+      return is_brought_before_its_condition(place.whole.owner(), positions.at(part->owner),
+                                             positions);
+    });
+    return places;
   }
   std::size_t n_steps() const { return plan_.steps.size(); }
   // True if the value was really found in its intended slice.
@@ -148,10 +155,26 @@ class Planner {
 
   // -- parts of joined values ------------------------------------------------------------------
 
+  using Positions = std::unordered_map<const ApplyNode*, std::size_t>;
+  Positions positions_in_order() const {
+    Positions positions;
+    for (std::size_t i = 0; i < order_.size(); ++i) positions[order_[i].node()] = i;
+    return positions;
+  }
+
+  // True if a step of a branch would come before the condition of that branch is computed.
+  bool is_brought_before_its_condition(const Apply& step, std::size_t position,
+                                       const Positions& positions) const {
+    for (int b = branches_.of(step); b >= 0; b = branches_[b].parent) {
+      const Apply owner = branches_[b].condition.owner();
+      if (owner.defined() && positions.at(owner.node()) >= position) return true;
+    }
+    return false;
+  }
+
   // An array that parts are computed in is filled before the first of them.
   void bring_forward() {
-    std::unordered_map<const ApplyNode*, std::size_t> positions;
-    for (std::size_t i = 0; i < order_.size(); ++i) positions[order_[i].node()] = i;
+    const Positions positions = positions_in_order();
     std::unordered_map<const ApplyNode*, std::size_t> first_parts;  // by filling step
     for (const auto& [part, place] : places_) {
       const ApplyNode* const filler = place.whole.owner().node();
