@@ -100,7 +100,7 @@ X = ps.dvector("x")
     (lambda: ps.zeros(np.array("x")), TypeError, "[zeros] got numpy.ndarray, expected an integer or a list"),
     (lambda: ps.Identity(object()), TypeError, "[Identity] got object, expected names of dimensions"),
     (lambda: setattr(ps.Identity("N"), "name", 3), TypeError, "[NamedLinop.name] value: got int, expected str."),
-    (lambda: ps.Fft(1, norm=3), TypeError, "[Fft] norm: got int, expected str."),
+    (lambda: ps.Fft(1, norm=3), TypeError, "[Fft] norm: got int, expected one of 'backward', 'ortho', 'forward'."),
     (lambda: ps.ones(2).to("vulkan:0"), ps.DeviceError, "'vulkan:0', expected one that exists: cpu:0 .. cpu:63"),
     (lambda: ps.ones(2, device="rocm"), ps.DeviceError, "'rocm', expected one that exists: cpu:0 .. cpu:63"),
     (lambda: ps.MemoryScope("cuda:99"), ps.DeviceError, "; devices: cpu:0"),

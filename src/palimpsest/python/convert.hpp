@@ -269,6 +269,7 @@ struct From<std::optional<T>> {
 };
 
 template <class T>
+requires requires { From<T>::name; }
 struct From<std::vector<T>> {
   static constexpr auto name =
       nb::detail::const_name("Sequence[") + From<T>::name + nb::detail::const_name("]");

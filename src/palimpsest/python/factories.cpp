@@ -18,9 +18,9 @@
 #include "palimpsest/linop/operators/sum_reduce.hpp"
 #include "palimpsest/linop/operators/to_device.hpp"
 #include "palimpsest/python/arrays.hpp"
-#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/options.hpp"
 
 namespace palimpsest {
 using Cuts = std::vector<std::pair<ND, Slice>>;
@@ -106,7 +106,7 @@ void bind_weights(nb::module_& m) {
         "ishape"_a.none() = nb::none(), "oshape"_a.none() = nb::none(), nb::kw_only(),
         "broadcast"_a = nb::make_tuple(), "output"_a.none() = nb::none(),
         "A contraction with a weight: Dense(W, 'MN,N->M').");
-  def_factory(m, "Diagonal", &Diagonal, {"w", {"dims", "..."}}, "Multiplies elementwise.");
+  def_with_options(m, "Diagonal", &Diagonal, {"w", {"dims", "..."}});
   m.def("Scalar", scalar, "alpha"_a, "dims"_a = "...", "Multiplies by one number.");
   m.def("Sparse", sparse, "values"_a, "column_index"_a.none() = nb::none(),
         "row_start"_a.none() = nb::none(), "columns"_a.none() = nb::none(), nb::kw_only(),
@@ -124,8 +124,7 @@ void bind_weights(nb::module_& m) {
       },
       "ishape"_a = "...", "oshape"_a.none() = nb::none(), nb::kw_only(),
       "sizes"_a.none() = nb::none(), "Zeros.");
-  def_factory(m, "SumReduce", &SumReduce, {"ishape", "oshape"},
-              "Sums over the dimensions that oshape lacks.");
+  def_with_options(m, "SumReduce", &SumReduce, {"ishape", "oshape"});
   m.def(
       "Repeat",
       [](nb::handle repeats, Dims ishape, Dims oshape) {
@@ -149,14 +148,12 @@ void bind_rearrangements(nb::module_& m) {
   m.def(
       "ShapeSpec", [](Dims i, Dims o) { return ShapeSpec(i, o); }, "ishape"_a, "oshape"_a,
       "Renames dimensions.");
-  def_factory(m, "Pad", &Pad, {"im_size", "size"}, "Zeros around the last axes, centre on centre.");
-  def_factory(m, "Crop", &Crop, {"im_size", "size"}, "The centre of the last axes.");
-  def_factory(m, "PadDim", &PadDim, {"dim", "from_length", "to_length", "dims"},
-              "Zeros after the end of one dimension.");
-  def_factory(m, "Truncate", &Truncate, {"dim", "from_length", "to_length", "dims"},
-              "The first entries of one dimension.");
-  def_factory(m, "Restrict", &Restrict, {"dims", "cuts"}, "Parts of dimensions.");
-  def_factory(m, "Embed", &Embed, {"dims", "cuts"}, "Zeros around: the adjoint of Restrict.");
+  def_with_options(m, "Pad", &Pad, {"im_size", "size"});
+  def_with_options(m, "Crop", &Crop, {"im_size", "size"});
+  def_with_options(m, "PadDim", &PadDim, {"dim", "from_length", "to_length", "dims"});
+  def_with_options(m, "Truncate", &Truncate, {"dim", "from_length", "to_length", "dims"});
+  def_with_options(m, "Restrict", &Restrict, {"dims", "cuts"});
+  def_with_options(m, "Embed", &Embed, {"dims", "cuts"});
   m.def(
       "Roll", [](Dims d, Dims over, Extents shifts) { return Roll(d, over, shifts); }, "dims"_a,
       "over"_a, "shifts"_a, "A periodic shift along some dimensions.");

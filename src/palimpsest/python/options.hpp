@@ -18,23 +18,18 @@
 
 namespace palimpsest::python {
 
-/// `visit(v, options)` calls `v(name, field)` for each field, in order; `tuple(v, options)` returns
-/// the results.
+/// `visit(v, options)` calls `v(name, field)` for each field, in order.
 template <class Options>
 struct Fields;
 
 /// At namespace scope, for an aggregate that a binding takes.
-#define PALIMPSEST_OPTIONS(Name)                         \
-  template <>                                            \
-  struct Fields<Name> {                                  \
-    template <class V, class O>                          \
-    static void visit(V& v, O& o) {                      \
-      PALIMPSEST_FIELDS_##Name(v, o);                    \
-    }                                                    \
-    template <class V, class O>                          \
-    static auto tuple(V v, O& o) {                       \
-      return std::tuple{PALIMPSEST_FIELDS_##Name(v, o)}; \
-    }                                                    \
+#define PALIMPSEST_OPTIONS(Name)      \
+  template <>                         \
+  struct Fields<Name> {               \
+    template <class V, class O>       \
+    static void visit(V& v, O& o) {   \
+      PALIMPSEST_FIELDS_##Name(v, o); \
+    }                                 \
   };
 
 /// Two aggregates with fields that are keywords of one function.
@@ -69,6 +64,9 @@ template <class T>
 constexpr bool is_optional = false;
 template <class T>
 constexpr bool is_optional<std::optional<T>> = true;
+/// None stands for an empty value.
+template <class T>
+constexpr bool is_empty_by_none = std::same_as<T, DimMap> || std::same_as<T, Parameter>;
 using Callback = std::function<bool(const SolveInfo&)>;
 
 /// The type of a field as an annotation.
@@ -80,6 +78,8 @@ std::string annotation() {
     return "Callable[[SolveInfo], bool | None] | None";
   } else if constexpr (std::same_as<T, CheckpointOptions>) {
     return "str";
+  } else if constexpr (requires { T::kName; }) {
+    return T::kName;
   } else if constexpr (std::is_base_of_v<nb::handle, T>) {
     return nb::detail::make_caster<T>::Name.text;
   } else if constexpr (requires { From<T>::name; }) {
@@ -109,6 +109,14 @@ std::string literal(const T& value) {
     return std::to_string(value);
   } else if constexpr (std::floating_point<T>) {
     return literal_of(value);
+  } else if constexpr (requires { From<T>::shown(value); }) {
+    return nb::cast<std::string>(nb::repr(From<T>::shown(value)));
+  } else if constexpr (is_empty_by_none<T>) {
+    return "None";
+  } else if constexpr (std::same_as<T, Dims>) {
+    std::string text;
+    for (const ND& d : value) text += (text.empty() ? "'" : " ") + d.str();
+    return text.empty() ? "()" : text + "'";
   } else if constexpr (requires { Names<T>::list; }) {
     return "'" + std::string(Names<T>::list[static_cast<std::size_t>(value)]) + "'";
   } else if constexpr (std::same_as<T, std::string>) {
@@ -132,7 +140,8 @@ class SignatureWriter {
   void operator()(const char* field, const T& value) {
     const char* const name = keyword_of(field);
     const bool is_budget = std::string_view(name) == "budget";
-    add(name, is_budget ? "int | str | None" : annotation<T>(), literal(value));
+    const std::string type = annotation<T>() + (is_empty_by_none<T> ? " | None" : "");
+    add(name, is_budget ? "int | str | None" : type, literal(value));
     if constexpr (std::same_as<T, std::optional<CheckpointOptions>>) {
       const CheckpointOptions defaults;
       add("checkpoint_every_s", "float", literal_of(defaults.every_s));
@@ -256,48 +265,88 @@ struct type_caster<palimpsest::python::TypeGiven> {
 
 namespace palimpsest::python {
 
+/// An argument in front of the options: its name, and its default if it has one.
+struct Positional {
+  Positional(const char* given) : name(given) {}
+  template <class T>
+  Positional(const char* given, T otherwise) : name(given), value(nb::cast(otherwise)) {}
+
+  const char* name;
+  nb::object value = {};
+};
+
 template <class T>
-std::string argument_type() {
+std::string signature_of(const Positional& p) {
+  std::string text = std::string(p.name) + ": " + annotation<T>();
+  if constexpr (std::same_as<T, DimMap>) text += " | None";
+  if (p.value.is_valid()) return text + " = " + nb::cast<std::string>(nb::repr(p.value));
+  return is_optional<T> ? text + " = None" : text;
+}
+
+/// The argument with a default, or without one for an object that is not valid.
+template <std::uint32_t Flags>
+nb::arg_v_t<Flags, false> with_default(const nb::arg_t<Flags, false>& named, nb::object value) {
+  return {named, std::move(value)};
+}
+template <class T>
+auto argument(const Positional& p) {
   if constexpr (is_optional<T>) {
-    return annotation<T>() + " = None";
-  } else if constexpr (std::is_class_v<std::remove_cvref_t<T>> &&
-                       requires { std::remove_cvref_t<T>::kName; }) {
-    return std::remove_cvref_t<T>::kName;
+    return with_default(nb::arg(p.name).none(), p.value.is_valid() ? p.value : nb::none());
+  } else if constexpr (std::same_as<T, DimMap>) {
+    return with_default(nb::arg(p.name).none(), p.value);
   } else {
-    return annotation<std::remove_cvref_t<T>>();
+    return with_default(nb::arg(p.name), p.value);
   }
 }
 
+/// Type that Python gets for a function's result.
 template <class T>
-auto named_argument(const char* name) {
-  if constexpr (is_optional<std::remove_cvref_t<T>>) {
-    return nb::arg(name).none() = nb::none();
+struct ObjectFor {
+  using Type = T;
+};
+template <class T>
+std::string result_type() {
+  if constexpr (requires { From<T>::name; }) {
+    return kResultName<T>.text;
+  } else if constexpr (requires { T::kName; } || std::is_arithmetic_v<T>) {
+    return annotation<T>();
   } else {
-    return nb::arg(name);
+    throw InternalError("[python] no annotation is known for the type of a result.");
   }
 }
 
-/// Binds `f(options, arguments..)` as `name(arguments.., *, fields of options)`.
-template <class Options, class R, class... A>
-void def_with_options(nb::module_& m, const char* name, const char* result,
-                      std::array<const char*, sizeof...(A)> names, R (*f)(const Options&, A...)) {
-  std::string signature = std::string("def ") + name + "(";
-  std::size_t i = 0;
-  ((signature += std::string(i ? ", " : "") + names[i] + ": " + argument_type<A>(), ++i), ...);
-  std::string options = sizeof...(A) ? ", *" : "*";
-  const Options defaults;
-  SignatureWriter writer(options);
-  Fields<Options>::visit(writer, defaults);
-  signature += options + ") -> " + result;
+/// Binds `f(arguments.., options)` as `name(arguments.., *, fields of options)`. `result`: the type
+/// of the result as an annotation; null: that of R.
+template <class R, class... P>
+void def_with_options(nb::module_& m, const char* name, R (*f)(P...),
+                      std::initializer_list<Positional> names, const char* result = nullptr) {
+  using Given = std::tuple<std::remove_cvref_t<P>...>;
+  using Result = typename ObjectFor<R>::Type;
+  constexpr std::size_t kFront = sizeof...(P) - 1;
+  using Options = std::tuple_element_t<kFront, Given>;
+  if (names.size() != kFront) throw InternalError("[python] wrong number of names of arguments.");
+  const Positional* const front = names.begin();
   [&]<std::size_t... I>(std::index_sequence<I...>) {
+    std::string text = std::string("def ") + name + "(";
+    ((text += (I ? ", " : "") + signature_of<std::tuple_element_t<I, Given>>(front[I])), ...);
+    text += kFront ? ", *" : "*";
+    const Options defaults;
+    SignatureWriter writer(text);
+    Fields<Options>::visit(writer, defaults);
+    text += ") -> " + (result ? result : result_type<Result>());
     m.def(
         name,
-        [name, f](A... arguments, nb::kwargs given) {
-          return f(options_of<Options>(name, std::move(given)), arguments...);
+        [name, f](std::tuple_element_t<I, Given>... given, nb::kwargs keywords) -> Result {
+          const auto options = options_of<Options>(name, std::move(keywords));
+          if constexpr (std::same_as<Result, R>) {
+            return f(given..., options);
+          } else {
+            return {f(given..., options)};
+          }
         },
-        named_argument<A>(names[I])..., "options"_a, nb::sig(signature.c_str()));
+        argument<std::tuple_element_t<I, Given>>(front[I])..., "options"_a, nb::sig(text.c_str()));
   }
-  (std::index_sequence_for<A...>());
+  (std::make_index_sequence<kFront>());
 }
 
 }  // namespace palimpsest::python

@@ -15,8 +15,8 @@
 #include "palimpsest/linop/transforms/sampling.hpp"
 #include "palimpsest/linop/transforms/wavelet.hpp"
 #include "palimpsest/python/arrays.hpp"
-#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/transform_options.hpp"
 
 namespace palimpsest::python {
@@ -61,18 +61,17 @@ PALIMPSEST_OPTIONS(BlocksOptions)
 }  // namespace palimpsest::python
 
 PALIMPSEST_ARGUMENT(Grid)
+PALIMPSEST_ARGUMENT(PadMode)
 PALIMPSEST_ARGUMENT(Toeplitz)
 
 namespace palimpsest::python {
 namespace {
 
 void bind_fourier(nb::module_& m) {
-  def_factory(m, "Fft", &Fft, {"ndim"}, "Fourier transform over the last ndim axes.");
+  def_with_options(m, "Fft", &Fft, {"ndim"});
   m.attr("FFT") = m.attr("Fft");
-  def_factory(m, "Nufft", &Nufft, {"locs", "grid_size", "output"},
-              "Image to samples at any frequencies.");
-  def_factory(m, "SamplingNufft", &SamplingNufft, {"locs", "grid_size", "output"},
-              "Image to the elements of the padded spectrum next to the points.");
+  def_with_options(m, "Nufft", &Nufft, {"locs", "grid_size", "output"});
+  def_with_options(m, "SamplingNufft", &SamplingNufft, {"locs", "grid_size", "output"});
   m.def(
       "toeplitz_kernel",
       [](NamedLinop A, std::optional<NamedLinop> inner) {
@@ -84,9 +83,8 @@ void bind_fourier(nb::module_& m) {
   m.attr("NUFFT") = m.attr("Nufft");
   m.def(
       "Interpolate",
-      [](Parameter locs, Extents grid_size, PerAxis width, PerAxis beta, int norm,
-         Named<PadMode> pad_mode, Dims batch, std::optional<Dims> locs_batch,
-         std::optional<Dims> grid) {
+      [](Parameter locs, Extents grid_size, PerAxis width, PerAxis beta, int norm, PadMode pad_mode,
+         Dims batch, std::optional<Dims> locs_batch, std::optional<Dims> grid) {
         return Interpolate(locs, grid_size,
                            {.width = width,
                             .kernel = KaiserBessel{beta},
@@ -108,7 +106,7 @@ void bind_radon(nb::module_& m) {
   //   ((..., A, R), (2, 4, 5))
   //   >>> bool(ps.check_contract(A, extents=(2, 3, 5)))
   //   True
-  def_factory(m, "Radon", &Radon, {"angles", "image_size"}, "Slices to their sinograms.");
+  def_with_options(m, "Radon", &Radon, {"angles", "image_size"});
   // Example of filtered_back_projection:
   //   >>> A = ps.Radon(np.arange(90) * np.pi / 90, (33, 33))
   //   >>> x = np.zeros((33, 33)); x[8:25, 8:25] = 1
@@ -120,15 +118,11 @@ void bind_radon(nb::module_& m) {
 }
 
 void bind_filters(nb::module_& m) {
-  def_factory(m, "Convolution", &Convolution, {"kernel"},
-              "Convolution of the last axes with a kernel.");
-  def_factory(m, "FftConvolution", &FftConvolution, {"kernel"},
-              "The circular convolution, by FFT.");
+  def_with_options(m, "Convolution", &Convolution, {"kernel"});
+  def_with_options(m, "FftConvolution", &FftConvolution, {"kernel"});
   m.attr("FFTConvolution") = m.attr("FftConvolution");
-  def_factory(m, "FiniteDifference", &FiniteDifference, {"dims", "dim"},
-              "Differences along one dimension.");
-  def_factory(m, "Gradient", &Gradient, {"dims", "over"},
-              "Differences along several dimensions, stacked along a new first one.");
+  def_with_options(m, "FiniteDifference", &FiniteDifference, {"dims", "dim"});
+  def_with_options(m, "Gradient", &Gradient, {"dims", "over"});
   m.def(
       "Wavelet",
       [](Dims dims, Dims over, const std::string& family, std::optional<int> levels) {
@@ -143,15 +137,11 @@ void bind_filters(nb::module_& m) {
 }
 
 void bind_sampling(nb::module_& m) {
-  def_factory(m, "Sampling", &Sampling, {"idx", "input_size"}, "Reads points of the last axes.");
-  def_factory(m, "SamplingFromMask", &SamplingFromMask, {"mask"},
-              "Reads the true entries of a mask.");
-  def_factory(m, "SamplingFromStacked", &SamplingFromStacked, {"idx", "input_size"},
-              "The indices of a point along the last axis.");
-  def_factory(m, "ArrayToBlocks", &ArrayToBlocks, {"im_size", "block_size", {"stride", 1}},
-              "Blocks of the last axes, which may overlap.");
-  def_factory(m, "BlocksToArray", &BlocksToArray, {"im_size", "block_size", {"stride", 1}},
-              "The sum of blocks.");
+  def_with_options(m, "Sampling", &Sampling, {"idx", "input_size"});
+  def_with_options(m, "SamplingFromMask", &SamplingFromMask, {"mask"});
+  def_with_options(m, "SamplingFromStacked", &SamplingFromStacked, {"idx", "input_size"});
+  def_with_options(m, "ArrayToBlocks", &ArrayToBlocks, {"im_size", "block_size", {"stride", 1}});
+  def_with_options(m, "BlocksToArray", &BlocksToArray, {"im_size", "block_size", {"stride", 1}});
 }
 
 // Operators one by one, or a list of them.

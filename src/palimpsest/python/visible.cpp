@@ -255,6 +255,16 @@ std::string wrong_argument(const std::vector<Parameter>& list, nb::handle argume
   return large;
 }
 
+// True for the message about an object in place of one of several words, which begins with the name
+// of the argument.
+bool is_about_words(const std::string& text, const std::vector<Parameter>& parameters) {
+  const std::size_t end = text.find("] got ");
+  if (end == std::string::npos || text.find(", expected one of '") == std::string::npos)
+    return false;
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](const Parameter& p) { return "[" + p.name == text.substr(0, end); });
+}
+
 // Names the function, and the argument that does not fit, in messages that lack them: of nanobind,
 // which show the signature, and of conversions of arguments, which know only their part.
 void name_argument(const Visible& shown, nb::handle arguments, nb::handle keywords) {
@@ -266,6 +276,9 @@ void name_argument(const Visible& shown, nb::handle arguments, nb::handle keywor
     text = "[" + shown.name + "] " + wrong + (wrong.empty() ? "" : "\n") + text;
   } else if (text.starts_with("got ") && nb::isinstance(error.value(), own)) {
     text = "[" + shown.name + "] " + text;
+  } else if (is_about_words(text, shown.parameters) &&
+             PyErr_GivenExceptionMatches(error.value().ptr(), PyExc_TypeError)) {
+    text = "[" + shown.name + "] " + text.substr(1).replace(text.find("] got ") - 1, 1, ":");
   } else {
     return error.restore();
   }

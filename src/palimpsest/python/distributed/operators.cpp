@@ -5,8 +5,8 @@
 #include "palimpsest/distributed/gather_operator.hpp"
 #include "palimpsest/distributed/team_plan.hpp"
 #include "palimpsest/python/distributed/placement_object.hpp"
-#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/plan_object.hpp"
 
 namespace palimpsest::python {
@@ -14,6 +14,10 @@ PALIMPSEST_NAMES(TeamSums, "sums", "by_rank", "canonical")
 PALIMPSEST_NAMES(Direction, "direction", "forward", "adjoint", "normal")
 PALIMPSEST_NAMES(HaloBoundary, "boundary", "zero", "periodic", "nearest")
 PALIMPSEST_OPTIONS(HaloOptions)
+template <>
+std::string annotation<Team>() {
+  return "Team";
+}
 }  // namespace palimpsest::python
 
 PALIMPSEST_ARGUMENT(TeamSums)
@@ -81,7 +85,7 @@ void bind_exchanges(nb::module_& m) {
         return Gather(dims, shape, team, placement, out);
       },
       "dims"_a, "shape"_a, "team"_a, "placement"_a, "out"_a.none() = nb::none());
-  def_factory(m, "Halo", &Halo, {"dims", "d", "extent", "team", "axis"});
+  def_with_options(m, "Halo", &Halo, {"dims", "d", "extent", "team", "axis"});
 }
 
 void bind_plan_classes(nb::module_& m) {

@@ -239,7 +239,7 @@ PlanObject planned(Self self, nb::args positional, nb::kwargs named) {
   return {std::make_shared<const Plan>(released([&] { return self.f.plan(types); }))};
 }
 
-std::string signature_of(Self self) {
+std::string call_signature(Self self) {
   std::string text = "Function(";
   const std::vector<Variable> inputs = self.f.inputs();
   for (std::size_t i = 0; i < self.names.size() && i < inputs.size(); ++i) {
@@ -412,7 +412,7 @@ void bind_functions(nb::module_& m) {
       .def_prop_ro("_definition", definition_of)
       .def("_formed", formed)
       .def_prop_ro("_names", [](Self self) { return self.names; })
-      .def("__repr__", signature_of);
+      .def("__repr__", call_signature);
   m.def("_function_of_bytes", function_of_bytes);
   m.def("function", make_function, "inputs"_a, "outputs"_a.none() = nb::none(),
         "mode"_a.none() = nb::none(), "updates"_a.none() = nb::none(),

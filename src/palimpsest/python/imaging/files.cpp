@@ -85,11 +85,12 @@ void bind_files(nb::module_& m) {
   def_map<&map_cfl>(m, "map_cfl");
   def_write<&write_cfl>(m, "write_cfl");
   def_read<&read_png>(m, "read_png");
-  def_with_options<PngOptions>(
-      m, "write_png", "None", {"path", "image"},
-      +[](const PngOptions& options, std::string path, Tensor image) {
+  def_with_options(
+      m, "write_png",
+      +[](std::string path, Tensor image, const PngOptions& options) {
         released([&] { write_png(path, image, options); });
-      });
+      },
+      {"path", "image"}, "None");
   nb::class_<NiftiObject>(m, "NiftiImage", "An image of a NIfTI file.")
       .def_prop_ro(
           "data", [](NiftiObject& n) { return export_in_place(Tensor(n.image.data), Kind::numpy); },

@@ -106,18 +106,20 @@ void bind_areas(nb::module_& m) {
 }
 
 void bind_preparation(nb::module_& m) {
-  def_with_options<NoiseOptions>(
-      m, "noise_covariance", "Array", {"noise"},
-      +[](const NoiseOptions& options, ArrayGiven noise) {
+  def_with_options(
+      m, "noise_covariance",
+      +[](ArrayGiven noise, const NoiseOptions& options) {
         const Given given(noise);
         return given.back(released([&] { return noise_covariance(given.tensor, options); }));
-      });
-  def_with_options<WhitenOptions>(
-      m, "whiten", "Array", {"kspace", "covariance"},
-      +[](const WhitenOptions& options, ArrayGiven kspace, std::optional<Tensor> covariance) {
+      },
+      {"noise"}, "Array");
+  def_with_options(
+      m, "whiten",
+      +[](ArrayGiven kspace, std::optional<Tensor> covariance, const WhitenOptions& options) {
         const Given given(kspace);
         return given.back(released([&] { return whiten(given.tensor, covariance, options); }));
-      });
+      },
+      {"kspace", "covariance"}, "Array");
   nb::class_<CompressedObject>(m, "CompressedKspace", "K-space of virtual coils.")
       .def_prop_ro(
           "kspace",
@@ -136,13 +138,14 @@ void bind_preparation(nb::module_& m) {
       .def_prop_ro(
           "energies", [](const CompressedObject& c) { return c.result.compression.energies; },
           "The part of the energy that each virtual coil has, in descending order.");
-  def_with_options<CompressOptions>(
-      m, "compress_coils", "CompressedKspace", {"kspace"},
-      +[](const CompressOptions& options, ArrayGiven kspace) {
+  def_with_options(
+      m, "compress_coils",
+      +[](ArrayGiven kspace, const CompressOptions& options) {
         const Tensor given = from_python<Tensor>(kspace);
         return CompressedObject{released([&] { return compress_coils(given, options); }),
                                 kind_given(kspace)};
-      });
+      },
+      {"kspace"}, "CompressedKspace");
   m.def(
       "remove_oversampling",
       [](ArrayGiven kspace, index_t n_x) {
@@ -175,34 +178,39 @@ void bind_maps(nb::module_& m) {
       .def_prop_ro(
           "crop", [](const MapsObject& r) { return r.result.crop; },
           "The crop value that was used.");
-  def_with_options<EspiritOptions>(
-      m, "espirit", "MapsResult", {"kspace"},
-      +[](const EspiritOptions& options, ArrayGiven kspace) {
+  def_with_options(
+      m, "espirit",
+      +[](ArrayGiven kspace, const EspiritOptions& options) {
         const Tensor given = from_python<Tensor>(kspace);
         return MapsObject{released([&] { return espirit(given, options); }), kind_given(kspace)};
-      });
+      },
+      {"kspace"}, "MapsResult");
   nb::class_<EspiritPlan>(m, "EspiritPlan", "Bytes that espirit() will hold.")
       .def_ro("work_bytes", &EspiritPlan::work_bytes, "Beside k-space, maps and eigenvalues.")
       .def_ro("maps_bytes", &EspiritPlan::maps_bytes, "Of the maps.")
       .def_ro("eigenvalue_bytes", &EspiritPlan::eigenvalue_bytes, "Of the eigenvalues.")
       .def_prop_ro("peak_bytes", &EspiritPlan::peak_bytes, "The sum of them.");
-  def_with_options<EspiritOptions>(
-      m, "plan_espirit", "EspiritPlan", {"kspace"},
-      +[](const EspiritOptions& options, TypeGiven kspace) {
+  def_with_options(
+      m, "plan_espirit",
+      +[](TypeGiven kspace, const EspiritOptions& options) {
         const Extents shape = shape_of(kspace);
         return released([&] { return plan_espirit(shape, options); });
-      });
-  def_with_options<WalshOptions>(
-      m, "walsh", "Array", {"coil_images"},
-      +[](const WalshOptions& options, ArrayGiven coil_images) {
+      },
+      {"kspace"}, "EspiritPlan");
+  def_with_options(
+      m, "walsh",
+      +[](ArrayGiven coil_images, const WalshOptions& options) {
         const Given given(coil_images);
         return given.back(released([&] { return walsh(given.tensor, options); }));
-      });
-  def_with_options<DirectOptions>(
-      m, "direct_maps", "Array", {"kspace"}, +[](const DirectOptions& options, ArrayGiven kspace) {
+      },
+      {"coil_images"}, "Array");
+  def_with_options(
+      m, "direct_maps",
+      +[](ArrayGiven kspace, const DirectOptions& options) {
         const Given given(kspace);
         return given.back(released([&] { return direct_maps(given.tensor, options); }));
-      });
+      },
+      {"kspace"}, "Array");
   m.def(
       "adaptive_combine",
       [](ArrayGiven coil_images, Tensor maps) {

@@ -90,10 +90,12 @@ void bind_scan(nb::module_& m) {
       .def_prop_ro(
           "header_xml", [](Self s) { return s.scan.header.xml; },
           "Header of a raw file, as it has it.");
-  def_with_options<ScanOptions>(
-      m, "read_scan", "Scan", {"path"}, +[](const ScanOptions& options, std::string path) {
+  def_with_options(
+      m, "read_scan",
+      +[](std::string path, const ScanOptions& options) {
         return ScanObject{released([&] { return read_scan(path, options); })};
-      });
+      },
+      {"path"}, "Scan");
 }
 
 void bind_quality(nb::module_& m) {
@@ -103,11 +105,12 @@ void bind_quality(nb::module_& m) {
       .def_ro("psnr_db", &Quality::psnr_db, "Peak over error; infinite without one.")
       .def_ro("ssim", &Quality::ssim, "Structural similarity of the magnitudes.")
       .def_ro("points", &Quality::points, "Points that were compared.");
-  def_with_options<QualityOptions>(
-      m, "image_quality", "Quality", {"reference", "image"},
-      +[](const QualityOptions& options, Tensor reference, Tensor image) {
+  def_with_options(
+      m, "image_quality",
+      +[](Tensor reference, Tensor image, const QualityOptions& options) {
         return released([&] { return image_quality(reference, image, options); });
-      });
+      },
+      {"reference", "image"}, "Quality");
   m.def(
       "quality_mask",
       [](ArrayGiven reference) {

@@ -65,11 +65,12 @@ ArrayObject array(Tensor&& made) {
 }
 
 void bind_patterns(nb::module_& m) {
-  def_with_options<PatternOptions>(
-      m, "sampling_pattern", "Array", {"ny", "nx"},
-      +[](const PatternOptions& options, index_t ny, index_t nx) {
+  def_with_options(
+      m, "sampling_pattern",
+      +[](index_t ny, index_t nx, const PatternOptions& options) {
         return array(released([&] { return sampling_pattern(ny, nx, options); }));
-      });
+      },
+      {"ny", "nx"}, "Array");
   m.def(
       "caipi_pattern",
       [](index_t ny, index_t nz, index_t dy, index_t dz, index_t shift, index_t center) {
@@ -82,9 +83,10 @@ void bind_patterns(nb::module_& m) {
         return array(partial_pattern(shape, fraction, axis));
       },
       "shape"_a, "fraction"_a, "axis"_a);
-  def_with_options<LineOptions>(
-      m, "line_patterns", "Array", {"n"},
-      +[](const LineOptions& options, index_t n) { return array(line_patterns(n, options)); });
+  def_with_options(
+      m, "line_patterns",
+      +[](index_t n, const LineOptions& options) { return array(line_patterns(n, options)); },
+      {"n"}, "Array");
   m.def(
       "interleaved",
       [](ArrayGiven pattern, index_t frames, index_t center) {
@@ -103,24 +105,28 @@ void bind_patterns(nb::module_& m) {
 }
 
 void bind_trajectories(nb::module_& m) {
-  def_with_options<RadialOptions>(
-      m, "radial_trajectory", "Array", {},
-      +[](const RadialOptions& options) { return array(radial_trajectory(options)); });
+  def_with_options(
+      m, "radial_trajectory",
+      +[](const RadialOptions& options) { return array(radial_trajectory(options)); }, {}, "Array");
   m.def("golden_angle", &golden_angle, "golden"_a);
-  def_with_options<Both<RadialOptions, StackOptions>>(
-      m, "stack_of_stars", "Array", {}, +[](const Both<RadialOptions, StackOptions>& options) {
+  def_with_options(
+      m, "stack_of_stars",
+      +[](const Both<RadialOptions, StackOptions>& options) {
         return array(stack_of_stars(options.first, options.second));
-      });
-  def_with_options<RadialOptions>(
-      m, "koosh_ball", "Array", {},
-      +[](const RadialOptions& options) { return array(koosh_ball(options)); });
-  def_with_options<SpiralOptions>(
-      m, "spiral_trajectory", "Array", {}, +[](const SpiralOptions& options) {
+      },
+      {}, "Array");
+  def_with_options(
+      m, "koosh_ball", +[](const RadialOptions& options) { return array(koosh_ball(options)); }, {},
+      "Array");
+  def_with_options(
+      m, "spiral_trajectory",
+      +[](const SpiralOptions& options) {
         return array(released([&] { return spiral_trajectory(options); }));
-      });
-  def_with_options<EpiOptions>(
-      m, "epi_trajectory", "Array", {},
-      +[](const EpiOptions& options) { return array(epi_trajectory(options)); });
+      },
+      {}, "Array");
+  def_with_options(
+      m, "epi_trajectory",
+      +[](const EpiOptions& options) { return array(epi_trajectory(options)); }, {}, "Array");
   m.def(
       "coordinates_of_grid",
       [](ArrayGiven trajectory) {
@@ -189,13 +195,8 @@ struct ReconstructionObject {
 
 void bind_reconstruction(nb::module_& m) {
   using Sampled = Both<KspaceSampling, ReconstructOptions>;
-  def_with_options<KspaceSampling>(
-      m, "sense_model", "NamedLinop", {"maps"},
-      +[](const KspaceSampling& sampling, Tensor maps) { return sense_model(maps, sampling); });
-  def_with_options<KspaceSampling>(
-      m, "image_dimensions", "Dims", {"maps"}, +[](const KspaceSampling& sampling, Tensor maps) {
-        return image_dimensions(maps, sampling);
-      });
+  def_with_options(m, "sense_model", &sense_model, {"maps"});
+  def_with_options(m, "image_dimensions", &image_dimensions, {"maps"}, "Dims");
   nb::class_<ReconstructionObject>(m, "Reconstruction", "An image, and how it was found.")
       .def_prop_ro(
           "image",
@@ -213,20 +214,22 @@ void bind_reconstruction(nb::module_& m) {
             return ResultObject{r.result.solve, r.kind};
           },
           "How the solve ended; its x is None.");
-  def_with_options<Sampled>(
-      m, "reconstruct", "Reconstruction", {"kspace", "maps"},
-      +[](const Sampled& options, ArrayGiven kspace, Tensor maps) {
+  def_with_options(
+      m, "reconstruct",
+      +[](ArrayGiven kspace, Tensor maps, const Sampled& options) {
         const Tensor data = from_python<Tensor>(kspace);
         return ReconstructionObject{
             released([&] { return reconstruct(data, maps, options.first, options.second); }),
             is_array(kspace) ? kind_of(kspace) : Kind::numpy};
-      });
-  def_with_options<Sampled>(
-      m, "plan_reconstruct", "SolvePlan", {"kspace", "maps"},
-      +[](const Sampled& options, Tensor kspace, Tensor maps) {
+      },
+      {"kspace", "maps"}, "Reconstruction");
+  def_with_options(
+      m, "plan_reconstruct",
+      +[](Tensor kspace, Tensor maps, const Sampled& options) {
         return released(
             [&] { return plan_reconstruct(kspace, maps, options.first, options.second); });
-      });
+      },
+      {"kspace", "maps"}, "SolvePlan");
 }
 
 }  // namespace

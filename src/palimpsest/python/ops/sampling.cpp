@@ -54,46 +54,22 @@ namespace palimpsest::python {
 namespace {
 
 void bind_points(nb::module_& m) {
-  def_with_options<InterpolateOptions>(
-      m, "interpolate", "Variable", {"x", "locs"},
-      +[](const InterpolateOptions& options, Variable x, Variable locs) {
-        return ops::interpolate(x, locs, options);
-      });
-  def_with_options<InterpolateOptions>(
-      m, "interpolate_adjoint", "Variable", {"y", "locs", "grid_size"},
-      +[](const InterpolateOptions& options, Variable y, Variable locs, Extents grid_size) {
-        return ops::interpolate_adjoint(y, locs, grid_size, options);
-      });
-  def_with_options<NufftOptions>(
-      m, "nufft", "Variable", {"x", "locs"},
-      +[](const NufftOptions& options, Variable x, Variable locs) {
-        return ops::nufft(x, locs, options);
-      });
-  def_with_options<NufftOptions>(
-      m, "nufft_adjoint", "Variable", {"y", "locs", "image_size"},
-      +[](const NufftOptions& options, Variable y, Variable locs, Extents image_size) {
-        return ops::nufft_adjoint(y, locs, image_size, options);
-      });
+  def_with_options(m, "interpolate", &ops::interpolate, {"x", "locs"});
+  def_with_options(m, "interpolate_adjoint", &ops::interpolate_adjoint, {"y", "locs", "grid_size"});
+  def_with_options(m, "nufft", &ops::nufft, {"x", "locs"});
+  def_with_options(m, "nufft_adjoint", &ops::nufft_adjoint, {"y", "locs", "image_size"});
   // Example of ops.radon:
   //   >>> x = np.ones((3, 3))
   //   >>> ps.function([], ps.ops.radon(x, np.array([0.0, np.pi / 2]), n_detectors=3))()
   //   array([[3., 3., 3.],
   //          [3., 3., 3.]])
-  def_with_options<RadonOptions>(
-      m, "radon", "Variable", {"x", "angles"},
-      +[](const RadonOptions& options, Variable x, Variable angles) {
-        return ops::radon(x, angles, options);
-      });
+  def_with_options(m, "radon", &ops::radon, {"x", "angles"});
   // Example of ops.radon_adjoint:
   //   >>> y = np.array([[1.0, 0.0, 2.0]])
   //   >>> ps.function([], ps.ops.radon_adjoint(y, np.array([0.0]), (2, 3)))()
   //   array([[1., 0., 2.],
   //          [1., 0., 2.]])
-  def_with_options<RadonOptions>(
-      m, "radon_adjoint", "Variable", {"y", "angles", "image_size"},
-      +[](const RadonOptions& options, Variable y, Variable angles, Extents image_size) {
-        return ops::radon_adjoint(y, angles, image_size, options);
-      });
+  def_with_options(m, "radon_adjoint", &ops::radon_adjoint, {"y", "angles", "image_size"});
   m.def("take", &ops::take, "x"_a, "indices"_a, "axis"_a.none() = nb::none());
   m.def(
       "gather", [](Variable x, std::vector<Variable> indices) { return ops::gather(x, indices); },

@@ -2,8 +2,8 @@
 // ops: products, transforms, conditions and loops.
 #include "palimpsest/ops/ops.hpp"
 #include "palimpsest/ops/products/svd.hpp"
-#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/transform_options.hpp"
 
 namespace palimpsest::python {
@@ -54,12 +54,11 @@ void bind_products(nb::module_& m) {
 
 void bind_ffts(nb::module_& m) {
   const Positional axes("axes", nb::make_tuple(-1));
-  def_factory(m, "fft", &ops::fft, {"x", axes}, "The Fourier transform over some axes.");
-  def_factory(m, "ifft", &ops::ifft, {"x", axes}, "Its inverse.");
-  def_factory(m, "fft_adjoint", &ops::fft_adjoint, {"x", axes}, "Its adjoint.");
-  def_factory(m, "rfft", &ops::rfft, {"x", axes}, "The transform of a real array.");
-  def_factory(m, "irfft", &ops::irfft, {"y", "n", axes},
-              "The real array of n elements along the last axis whose rfft is y.");
+  def_with_options(m, "fft", &ops::fft, {"x", axes});
+  def_with_options(m, "ifft", &ops::ifft, {"x", axes});
+  def_with_options(m, "fft_adjoint", &ops::fft_adjoint, {"x", axes});
+  def_with_options(m, "rfft", &ops::rfft, {"x", axes});
+  def_with_options(m, "irfft", &ops::irfft, {"y", "n", axes});
   m.def("fftshift", &ops::fftshift, "x"_a, "axes"_a.none() = nb::none(), "Index 0 to the middle.");
   m.def("ifftshift", &ops::ifftshift, "x"_a, "axes"_a.none() = nb::none(), "And back.");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proximal functions, and objectives made of them.
 #include "palimpsest/python/arrays.hpp"
-#include "palimpsest/python/factory.hpp"
 #include "palimpsest/python/families.hpp"
 #include "palimpsest/python/linop_conversions.hpp"
+#include "palimpsest/python/options.hpp"
 #include "palimpsest/python/solve/prox_object.hpp"
 #include "palimpsest/python/transform_options.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
@@ -26,6 +26,7 @@ PALIMPSEST_OPTIONS(SquaredL2Options)
 PALIMPSEST_OPTIONS(BallOptions)
 PALIMPSEST_OPTIONS(AffineOptions)
 PALIMPSEST_OPTIONS(TotalVariationOptions)
+PALIMPSEST_OPTIONS(TgvOptions)
 PALIMPSEST_OPTIONS(LocallyLowRankOptions)
 
 template <>
@@ -49,9 +50,15 @@ template <>
 struct ObjectFor<Prox> {
   using Type = ProxObject;
 };
+template <>
+struct ObjectFor<Objective> {
+  using Type = ObjectiveObject;
+};
 
 }  // namespace palimpsest::python
 
+PALIMPSEST_ARGUMENT(DifferenceBoundary)
+PALIMPSEST_ARGUMENT(DifferenceDirection)
 PALIMPSEST_ARGUMENT(Shift)
 PALIMPSEST_ARGUMENT(LowRankScale)
 PALIMPSEST_ARGUMENT(Weight)
@@ -114,11 +121,12 @@ void bind_class(nb::module_& m) {
     const std::span data(static_cast<const std::byte*>(bytes.data()), bytes.size());
     return ProxObject{released([&] { return prox_from_bytes(data); })};
   });
-  def_with_options<ProxCheckOptions>(
-      m, "check_prox", "list[str]", {"g"},
-      +[](const ProxCheckOptions& options, const ProxObject& g) {
+  def_with_options(
+      m, "check_prox",
+      +[](const ProxObject& g, const ProxCheckOptions& options) {
         return released([&] { return check_prox(g.value, options); });
-      });
+      },
+      {"g"}, "list[str]");
 }
 
 // A function of Variables that any thread may call and drop.
@@ -135,7 +143,7 @@ std::function<Variable(const V&...)> graph_function(nb::handle f, const char* wh
 }
 
 void bind_norms(nb::module_& m) {
-  def_factory(m, "L1", &L1, {{"lam", 1.0}}, "lam times the sum of |x|.");
+  def_with_options(m, "L1", &L1, {{"lam", 1.0}});
   m.def(
       "L2",
       [](Weight lambda, Dims over, MaybeDims dims) {
@@ -147,7 +155,7 @@ void bind_norms(nb::module_& m) {
       "L21",
       [](Weight lambda, Dims over, MaybeDims dims) { return ProxObject{L21(lambda, over, dims)}; },
       "lam"_a, "over"_a, "dims"_a.none() = nb::none(), "Joint sparsity.");
-  def_factory(m, "SquaredL2", &SquaredL2, {{"lam", 1.0}}, "lam / 2 |x - center|^2.");
+  def_with_options(m, "SquaredL2", &SquaredL2, {{"lam", 1.0}});
   m.def(
       "Huber",
       [](Weight lambda, double delta, MaybeDims dims) {
@@ -173,16 +181,16 @@ void bind_norms(nb::module_& m) {
       "NonNegative", [] { return ProxObject{NonNegative()}; }, "x real and not negative.");
   m.def(
       "RealValued", [] { return ProxObject{RealValued()}; }, "x real.");
-  def_factory(m, "Ball", &Ball, {"radius"}, "|x - center| <= radius.");
-  def_factory(m, "Affine", &Affine, {"B", "c"}, "B x = c.");
+  def_with_options(m, "Ball", &Ball, {"radius"});
+  def_with_options(m, "Affine", &Affine, {"B", "c"});
 }
 
 void bind_images(nb::module_& m) {
-  def_factory(m, "TotalVariation", &TotalVariation, {"lam", "over"}, "The total variation.");
+  def_with_options(m, "TotalVariation", &TotalVariation, {"lam", "over"});
   m.def(
       "tv_term",
-      [](Weight lambda, Dims over, bool isotropic, Named<DifferenceBoundary> boundary, Dims joint,
-         MaybeDims dims, Named<DifferenceDirection> direction) {
+      [](Weight lambda, Dims over, bool isotropic, DifferenceBoundary boundary, Dims joint,
+         MaybeDims dims, DifferenceDirection direction) {
         return TermObject{tv_term(lambda, over,
                                   {.isotropic = isotropic,
                                    .boundary = boundary,
@@ -193,18 +201,7 @@ void bind_images(nb::module_& m) {
       "lam"_a, "over"_a, nb::kw_only(), "isotropic"_a = true, "boundary"_a = "neumann",
       "joint"_a = nb::make_tuple(), "dims"_a.none() = nb::none(), "direction"_a = "forward",
       "The total variation as a Term, without an inner loop.");
-  m.def(
-      "tgv_objective",
-      [](NamedLinop A, Weight lambda, Dims over, double alpha1, double alpha0,
-         Named<DifferenceBoundary> boundary, Named<DifferenceDirection> direction) {
-        return ObjectiveObject{tgv_objective(
-            A, lambda, over,
-            {.alpha1 = alpha1, .alpha0 = alpha0, .boundary = boundary, .direction = direction})};
-      },
-      "A"_a, "lam"_a, "over"_a, nb::kw_only(), "alpha1"_a = 1.0, "alpha0"_a = 2.0,
-      "boundary"_a = "neumann", "direction"_a = "forward",
-      "An Objective with the total generalized variation of second order; part 0 of its x is the "
-      "image.");
+  def_with_options(m, "tgv_objective", &tgv_objective, {"A", "lam", "over"});
   m.def(
       "L1Wavelet",
       [](Weight lambda, Dims over, const std::string& family, std::optional<int> levels,
@@ -230,8 +227,7 @@ void bind_images(nb::module_& m) {
         return ProxObject{Nuclear(lambda, rows, columns, dims)};
       },
       "lam"_a, "rows"_a, "columns"_a, "dims"_a.none() = nb::none(), "The sum of singular values.");
-  def_factory(m, "LocallyLowRank", &LocallyLowRank, {"lam", "block", "across"},
-              "The sum of the nuclear norms of blocks.");
+  def_with_options(m, "LocallyLowRank", &LocallyLowRank, {"lam", "block", "across"});
 }
 
 void bind_composed(nb::module_& m) {

@@ -64,30 +64,34 @@ ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
 
 template <class Options, SolveResult (*f)(const NamedLinop&, const Tensor&, const Options&)>
 void def_linear(nb::module_& m, const char* name) {
-  def_with_options<Options>(
-      m, name, "SolveResult", {"A", "b"}, +[](const Options& options, NamedLinop A, ArrayGiven b) {
+  def_with_options(
+      m, name,
+      +[](NamedLinop A, ArrayGiven b, const Options& options) {
         return solved(A, b, [&](const Tensor& data) { return f(A, data, options); });
-      });
+      },
+      {"A", "b"}, "SolveResult");
 }
 
 template <class Options,
           SolveResult (*f)(const NamedLinop&, const Prox&, const Tensor&, const Options&)>
 void def_proximal(nb::module_& m, const char* name) {
-  def_with_options<Options>(
-      m, name, "SolveResult", {"A", "h", "b"},
-      +[](const Options& options, NamedLinop A, const ProxObject& h, ArrayGiven b) {
+  def_with_options(
+      m, name,
+      +[](NamedLinop A, const ProxObject& h, ArrayGiven b, const Options& options) {
         return solved(A, b, [&](const Tensor& data) { return f(A, h.value, data, options); });
-      });
+      },
+      {"A", "h", "b"}, "SolveResult");
 }
 
 template <class Options, SolveResult (*f)(const Objective&, const Tensor&, const Options&)>
 void def_objective(nb::module_& m, const char* name) {
-  def_with_options<Options>(
-      m, name, "SolveResult", {"f", "b"},
-      +[](const Options& options, const ObjectiveObject& objective, ArrayGiven b) {
+  def_with_options(
+      m, name,
+      +[](const ObjectiveObject& objective, ArrayGiven b, const Options& options) {
         return solved(objective.value.A, b,
                       [&](const Tensor& data) { return f(objective.value, data, options); });
-      });
+      },
+      {"f", "b"}, "SolveResult");
 }
 
 void bind_linear(nb::module_& m) {
@@ -108,54 +112,60 @@ void bind_linear(nb::module_& m) {
   def_objective<MinimizeOptions, &minimize>(m, "minimize");
   def_objective<MinimizeOptions, &condat_vu>(m, "condat_vu");
   def_objective<AdmmOptions, &admm>(m, "admm");
-  def_with_options<PdhgOptions>(
-      m, "pdhg", "SolveResult", {"f", "rest", "b"},
-      +[](const PdhgOptions& options, const ProxObject& f, const ObjectiveObject& rest,
-          ArrayGiven b) {
+  def_with_options(
+      m, "pdhg",
+      +[](const ProxObject& f, const ObjectiveObject& rest, ArrayGiven b,
+          const PdhgOptions& options) {
         return solved(rest.value.A, b,
                       [&](const Tensor& data) { return pdhg(f.value, rest.value, data, options); });
-      });
+      },
+      {"f", "rest", "b"}, "SolveResult");
 }
 
 void bind_plans(nb::module_& m) {
-  def_with_options<CgOptions>(
-      m, "plan_conjugate_gradients", "SolvePlan", {"A", "b"},
-      +[](const CgOptions& options, NamedLinop A, TypeGiven b) {
+  def_with_options(
+      m, "plan_conjugate_gradients",
+      +[](NamedLinop A, TypeGiven b, const CgOptions& options) {
         const TensorType type = from_python<TensorType>(b);
         return released([&] { return plan_conjugate_gradients(A, type, options); });
-      });
-  def_with_options<CgOptions>(
-      m, "smallest_cg_budget", "int", {"A", "b"},
-      +[](const CgOptions& options, NamedLinop A, TypeGiven b) {
-        const TensorType type = from_python<TensorType>(b);
-        return released([&] { return smallest_cg_budget(A, type, options); });
-      });
-  def_with_options<FistaOptions>(
-      m, "plan_fista", "SolvePlan", {"A", "h", "b"},
-      +[](const FistaOptions& options, NamedLinop A, const ProxObject& h, TypeGiven b) {
+      },
+      {"A", "b"}, "SolvePlan");
+  def_with_options(m, "smallest_cg_budget",
+                   +[](NamedLinop A, TypeGiven b, const CgOptions& options) {
+                     const TensorType type = from_python<TensorType>(b);
+                     return released([&] { return smallest_cg_budget(A, type, options); });
+                   },
+                   {"A", "b"});
+  def_with_options(
+      m, "plan_fista",
+      +[](NamedLinop A, const ProxObject& h, TypeGiven b, const FistaOptions& options) {
         const TensorType type = from_python<TensorType>(b);
         return released([&] { return plan_fista(A, h.value, type, options); });
-      });
-  def_with_options<MinimizeOptions>(
-      m, "plan_minimize", "SolvePlan", {"f", "b"},
-      +[](const MinimizeOptions& options, const ObjectiveObject& f, TypeGiven b) {
+      },
+      {"A", "h", "b"}, "SolvePlan");
+  def_with_options(
+      m, "plan_minimize",
+      +[](const ObjectiveObject& f, TypeGiven b, const MinimizeOptions& options) {
         const TensorType type = from_python<TensorType>(b);
         return released([&] { return plan_minimize(f.value, type, options); });
-      });
+      },
+      {"f", "b"}, "SolvePlan");
 }
 
 void bind_other_plans(nb::module_& m) {
-  def_with_options<MinimizeOptions>(
-      m, "smallest_minimize_budget", "int", {"f", "b"},
-      +[](const MinimizeOptions& options, const ObjectiveObject& f, TypeGiven b) {
+  def_with_options(
+      m, "smallest_minimize_budget",
+      +[](const ObjectiveObject& f, TypeGiven b, const MinimizeOptions& options) {
         const TensorType type = from_python<TensorType>(b);
         return released([&] { return smallest_minimize_budget(f.value, type, options); });
-      });
-  def_with_options<SvdOptions>(
-      m, "plan_svd", "SolvePlan", {"A", "k"},
-      +[](const SvdOptions& options, NamedLinop A, index_t k) {
+      },
+      {"f", "b"});
+  def_with_options(
+      m, "plan_svd",
+      +[](NamedLinop A, index_t k, const SvdOptions& options) {
         return released([&] { return plan_svd(A, k, options); });
-      });
+      },
+      {"A", "k"}, "SolvePlan");
 }
 
 void refuse_divergence(Status status, const char* who, const NamedLinop& A) {
@@ -165,18 +175,19 @@ void refuse_divergence(Status status, const char* who, const NamedLinop& A) {
 }
 
 void bind_spectrum(nb::module_& m) {
-  def_with_options<SvdOptions>(
-      m, "svd", "tuple[NDArray, NDArray, NDArray]", {"A", "k"},
-      +[](const SvdOptions& options, NamedLinop A, index_t k) {
+  def_with_options(
+      m, "svd",
+      +[](NamedLinop A, index_t k, const SvdOptions& options) {
         SvdResult r = released([&] { return svd(A, k, options); });
         refuse_divergence(r.status, "svd", A);
         return nb::make_tuple(export_array(std::move(r.U), kind_returned(Kind::numpy)),
                               export_array(std::move(r.S), kind_returned(Kind::numpy)),
                               export_array(std::move(r.Vh), kind_returned(Kind::numpy)));
-      });
-  def_with_options<PowerOptions>(
-      m, "power_method", "tuple[float | NDArray[Any], Array]", {"A", "v0"},
-      +[](const PowerOptions& options, NamedLinop A, std::optional<ArrayGiven> v0) {
+      },
+      {"A", "k"}, "tuple[NDArray, NDArray, NDArray]");
+  def_with_options(
+      m, "power_method",
+      +[](NamedLinop A, std::optional<ArrayGiven> v0, const PowerOptions& options) {
         const Tensor start = v0 ? data_for(A, *v0) : Tensor();
         PowerResult r = released(
             [&] { return v0 ? power_method(A, start, options) : power_method(A, options); });
@@ -185,16 +196,18 @@ void bind_spectrum(nb::module_& m) {
                                                        : export_array(std::move(r.eigenvalues),
                                                                       kind_returned(Kind::numpy));
         return nb::make_tuple(found, array_like(v0 ? *v0 : ArrayGiven(Py_None), std::move(r.v)));
-      });
-  def_with_options<LanczosOptions>(
-      m, "lanczos", "list[float] | tuple[list[float], NDArray]", {"A", "x"},
-      +[](const LanczosOptions& options, NamedLinop A, TypeGiven x) -> nb::object {
+      },
+      {"A", "v0"}, "tuple[float | NDArray[Any], Array]");
+  def_with_options(
+      m, "lanczos",
+      +[](NamedLinop A, TypeGiven x, const LanczosOptions& options) -> nb::object {
         const TensorType type = from_python<TensorType>(x);
         LanczosResult found = released([&] { return lanczos(A, type, options); });
         if (!options.vectors) return nb::cast(found.values);
         return nb::make_tuple(found.values,
                               export_array(std::move(found.vectors), kind_returned(Kind::numpy)));
-      });
+      },
+      {"A", "x"}, "list[float] | tuple[list[float], NDArray]");
   m.def(
       "operator_norm2",
       [](NamedLinop A, TypeGiven x, std::uint64_t seed) {
@@ -202,11 +215,7 @@ void bind_spectrum(nb::module_& m) {
         return released([&] { return operator_norm2(A, type, seed); }).value;
       },
       "A"_a, "x"_a, nb::kw_only(), "seed"_a = 0);
-  def_with_options<PolynomialOptions>(
-      m, "polynomial_preconditioner", "NamedLinop", {"T", "degree"},
-      +[](const PolynomialOptions& options, NamedLinop T, int degree) {
-        return polynomial_preconditioner(T, degree, options);
-      });
+  def_with_options(m, "polynomial_preconditioner", &polynomial_preconditioner, {"T", "degree"});
 }
 
 }  // namespace
