@@ -76,9 +76,8 @@ class RandomScan {
       options.regularizers.push_back(parse_regularizer(regularizers_.substr(at, end - at)));
       at = end == std::string::npos ? end : end + 1;
     }
-    const Penalty first = options.regularizers[0].penalty;
-    const bool has_no_term = first != Penalty::total_variation && first != Penalty::ball &&
-                             first != Penalty::generalized_variation;
+    const std::string& first = options.regularizers[0].term;
+    const bool has_no_term = first != "tv" && first != "ball" && first != "tgv";
     const index_t method = pick(6);
     options.method = !has_no_term || method > 1 ? ReconstructMethod::automatic
                      : method == 0              ? ReconstructMethod::pogm

@@ -15,7 +15,7 @@ using testing::expect_error;
 
 TEST(Regularizer, TextBecomesWhatItSays) {
   const Regularizer plain = parse_regularizer("tv:0.01");
-  EXPECT_EQ(plain.penalty, Penalty::total_variation);
+  EXPECT_EQ(plain.term, "tv");
   EXPECT_EQ(plain.lambda, 0.01);
   EXPECT_TRUE(plain.over.empty());
   EXPECT_EQ(plain.boundary, DifferenceBoundary::periodic);
@@ -39,14 +39,14 @@ TEST(Regularizer, TextBecomesWhatItSays) {
   EXPECT_EQ(parse_regularizer("lr(;T):1").across, Dims("T"));
   EXPECT_FALSE(parse_regularizer("tv:1,iso=0,boundary=zero,direction=forward").isotropic);
   const Regularizer generalized = parse_regularizer("tgv(Ny,Nx):0.01,ratio=1.5");
-  EXPECT_EQ(generalized.penalty, Penalty::generalized_variation);
+  EXPECT_EQ(generalized.term, "tgv");
   EXPECT_EQ(generalized.ratio, 1.5);
   EXPECT_EQ(parts_of_unknown({generalized}, "Nz Ny Nx"), 3);
   EXPECT_EQ(parts_of_unknown({parse_regularizer("tgv:1")}, "Nz Ny Nx"), 4);
   EXPECT_EQ(parts_of_unknown({plain}, "Ny Nx"), 1);
-  EXPECT_EQ(parse_regularizer("nonneg").penalty, Penalty::non_negative);
-  EXPECT_EQ(parse_regularizer("real").penalty, Penalty::real_valued);
-  EXPECT_EQ(parse_regularizer("ball:0.5").penalty, Penalty::ball);
+  EXPECT_EQ(parse_regularizer("nonneg").term, "nonneg");
+  EXPECT_EQ(parse_regularizer("real").term, "real");
+  EXPECT_EQ(parse_regularizer("ball:0.5").term, "ball");
   EXPECT_EQ(parse_regularizer("ball:0.5").lambda, 0.5);
 }
 
@@ -84,6 +84,11 @@ TEST(Regularizer, MistakesAreShownWhereTheyAre) {
   expect("ball:-1", "character 6: expected a number >= 0");
   expect("ball(Nx):1", "has no dimensions");
   expect("lr(;T)8", "character 7: lr needs a weight");
+}
+
+TEST(Regularizer, ATermThatIsNotKnownIsRefused) {
+  expect_error<ValueError>([] { is_relative({.term = "none"}); },
+                           "[Regularizer.term] got 'none', expected one of l2, l1, l1wav");
 }
 
 TEST(Regularizer, ConstraintsComeFirstAndOthersBecomeTerms) {

@@ -275,43 +275,43 @@ struct KindFacts {
 constexpr KindFacts kConstraint = {
     .has_weight = false, .is_relative = false, .is_constraint = true};
 
-// The kinds of terms. A new kind is a value of Penalty and a row.
+// The kinds of terms. A new kind is a row.
 struct TermKind {
   std::string_view text;
-  Penalty penalty;
   KindFacts facts;
   /// Null for l2, which is quadratic, and for the ball.
   void (*add)(Objective& objective, const TermSetting& s) = nullptr;
 };
 constexpr TermKind kKinds[] = {
-    {"l2", Penalty::l2, {.is_relative = false}},
-    {"l1", Penalty::l1, {}, add_prox<l1_norm>},
+    {"l2", {.is_relative = false}},
+    {"l1", {}, add_prox<l1_norm>},
     {"l1wav",
-     Penalty::l1_wavelet,
      {.has_dims = true, .draws_shifts = true, .ties = Ties::along, .keys = kWaveletKeys},
      add_prox<l1_of_wavelets>},
-    {"l1fft", Penalty::l1_fourier, {.has_dims = true, .ties = Ties::along}, add_prox<fourier_l1>},
-    {"tv",
-     Penalty::total_variation,
-     {.has_dims = true, .ties = Ties::along, .keys = kVariationKeys},
-     add_variation},
-    {"tgv",
-     Penalty::generalized_variation,
-     {.has_dims = true, .ties = Ties::along, .keys = kGeneralizedKeys},
-     add_generalized},
-    {"lr", Penalty::low_rank, {.has_dims = true, .ties = Ties::columns}, add_prox<low_rank>},
+    {"l1fft", {.has_dims = true, .ties = Ties::along}, add_prox<fourier_l1>},
+    {"tv", {.has_dims = true, .ties = Ties::along, .keys = kVariationKeys}, add_variation},
+    {"tgv", {.has_dims = true, .ties = Ties::along, .keys = kGeneralizedKeys}, add_generalized},
+    {"lr", {.has_dims = true, .ties = Ties::columns}, add_prox<low_rank>},
     {"llr",
-     Penalty::locally_low_rank,
      {.has_dims = true, .draws_shifts = true, .ties = Ties::columns, .keys = kBlockKeys},
      add_prox<blocks_of_low_rank>},
-    {"nonneg", Penalty::non_negative, kConstraint, add_prox<non_negative>},
-    {"real", Penalty::real_valued, kConstraint, add_prox<real_valued>},
-    {"ball", Penalty::ball, {.ties = Ties::all}},
+    {"nonneg", kConstraint, add_prox<non_negative>},
+    {"real", kConstraint, add_prox<real_valued>},
+    {"ball", {.ties = Ties::all}},
 };
 
+const TermKind* find_kind(std::string_view term) {
+  return std::find_if(std::begin(kKinds), std::end(kKinds),
+                      [&](const TermKind& kind) { return kind.text == term; });
+}
+
 const TermKind& kind_of(const Regularizer& r) {
-  return *std::find_if(std::begin(kKinds), std::end(kKinds),
-                       [&](const TermKind& kind) { return kind.penalty == r.penalty; });
+  const auto* const found = find_kind(r.term);
+  if (found == std::end(kKinds)) {
+    throw ValueError(fmt::format("[Regularizer.term] got '{}', expected one of {}", r.term,
+                                 fmt::join(regularizer_names(), ", ")));
+  }
+  return *found;
 }
 
 Dims over_of(const Regularizer& r, const Dims& image) {
@@ -322,9 +322,7 @@ Dims over_of(const Regularizer& r, const Dims& image) {
 
 const TermKind& read_kind(Reader& reader) {
   const std::string_view word = reader.until("(:,");
-  const auto* const it = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                      [&](const TermKind& kind) { return kind.text == word; });
-  if (it != std::end(kKinds)) return *it;
+  if (const TermKind* const found = find_kind(word); found != std::end(kKinds)) return *found;
   std::vector<std::string_view> nearest;
   std::size_t least = std::string::npos;
   for (const TermKind& kind : kKinds) {
@@ -358,7 +356,7 @@ void read_dimensions(Reader& reader, const TermKind& kind, Regularizer& result) 
       if (reader.accept('=')) {
         const std::size_t number = reader.at();
         const auto extent = number_of<index_t>(reader.until(",;)"));
-        const bool takes = kind.penalty == Penalty::locally_low_rank && !is_behind;
+        const bool takes = kind.text == "llr" && !is_behind;
         if (!takes) reader.fail("only blocks of llr have extents", number);
         if (!extent || *extent < 1) reader.fail("expected a number of at least 1", number);
         result.block.emplace_back(d, *extent);
@@ -392,7 +390,7 @@ void read_key(Reader& reader, const TermKind& kind, std::vector<std::string>& ke
   key->read(reader, word, at, result);
 }
 
-bool is_generalized(const Regularizer& r) { return r.penalty == Penalty::generalized_variation; }
+bool is_generalized(const Regularizer& r) { return r.term == "tgv"; }
 
 // Runs `add`. Errors of functions and operators name the term in place of those.
 template <class Add>
@@ -408,8 +406,7 @@ void naming(const Regularizer& r, Add&& add) {
 }  // namespace
 
 ValueError wrong_term(const Regularizer& r, const std::string& what) {
-  return ValueError(
-      fmt::format("[reg] '{}': {}", r.text.empty() ? std::string(kind_of(r).text) : r.text, what));
+  return ValueError(fmt::format("[reg] '{}': {}", r.text.empty() ? r.term : r.text, what));
 }
 
 std::vector<std::string> regularizer_names(bool only_relative) {
@@ -436,7 +433,7 @@ Regularizer parse_regularizer(const std::string& text) {
   const TermKind& kind = read_kind(reader);
   Regularizer result;
   result.text = text;
-  result.penalty = kind.penalty;
+  result.term = kind.text;
   if (reader.accept('(')) {
     if (!kind.facts.has_dims) reader.fail(fmt::format("{} has no dimensions", kind.text));
     read_dimensions(reader, kind, result);
@@ -461,9 +458,9 @@ void add_regularizers(Objective& objective, const std::vector<Regularizer>& regu
       throw wrong_term(r, fmt::format("got the weight {}, expected a number from 0 to {:g}",
                                       r.lambda, std::numeric_limits<float>::max()));
     }
-    if (r.penalty == Penalty::l2) {
+    if (r.term == "l2") {
       if (r.lambda > 0) objective.quadratics.push_back({.lambda = r.lambda});
-    } else if (r.penalty == Penalty::ball) {
+    } else if (r.term == "ball") {
       if (&r != ball_of(regularizers)) throw wrong_term(r, "got several balls, expected one");
     } else {
       (kind_of(r).facts.is_constraint ? constraints : functions).push_back(r);
@@ -500,12 +497,12 @@ bool is_constraint(const Regularizer& r) { return kind_of(r).facts.is_constraint
 
 const Regularizer* ball_of(const std::vector<Regularizer>& regularizers) {
   const auto it = std::find_if(regularizers.begin(), regularizers.end(),
-                               [](const Regularizer& r) { return r.penalty == Penalty::ball; });
+                               [](const Regularizer& r) { return r.term == "ball"; });
   return it == regularizers.end() ? nullptr : &*it;
 }
 
 bool draws_shifts(const std::vector<Regularizer>& regularizers) {
-  const auto is_function = [](const Regularizer& r) { return r.penalty != Penalty::l2; };
+  const auto is_function = [](const Regularizer& r) { return r.term != "l2"; };
   const auto first = std::find_if(regularizers.begin(), regularizers.end(), is_function);
   if (first == regularizers.end() || first->shift != Shift::random) return false;
   return kind_of(*first).facts.draws_shifts &&
@@ -514,7 +511,7 @@ bool draws_shifts(const std::vector<Regularizer>& regularizers) {
 
 bool are_quadratic(const std::vector<Regularizer>& regularizers) {
   return std::all_of(regularizers.begin(), regularizers.end(),
-                     [](const Regularizer& r) { return r.penalty == Penalty::l2; });
+                     [](const Regularizer& r) { return r.term == "l2"; });
 }
 
 }  // namespace palimpsest

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,23 +13,10 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// Penalty terms on an image.
-enum class Penalty : std::uint8_t {
-  l2,                     ///< lambda / 2 |x|^2
-  l1,                     ///< lambda |x|_1
-  l1_wavelet,             ///< lambda |W x|_1
-  l1_fourier,             ///< lambda |F x|_1, F the unitary transform along `over`
-  total_variation,        ///< lambda sum |grad x|
-  generalized_variation,  ///< lambda times the total generalized variation of second order
-  low_rank,               ///< lambda times the nuclear norm of the matrix (all others) x `across`
-  locally_low_rank,       ///< the same of every block
-  non_negative,           ///< x real and not negative
-  real_valued,            ///< x real
-  ball,                   ///< |A x - y| <= lambda, in place of |A x - y|^2 / 2
-};
-
+/// A term on an image.
 struct Regularizer {
-  Penalty penalty = Penalty::l2;
+  /// Name of its kind, out of regularizer_names().
+  std::string term = "l2";
   double lambda = 0;
   /// Dimensions of the image along which it acts; none: all spatial ones.
   Dims over = {};
@@ -67,7 +53,17 @@ struct Regularizer {
 ///          twice
 Regularizer parse_regularizer(const std::string& text);
 
-/// The names of the terms, all or those whose weight is in the unit of the image.
+/// The names of the terms, all or those whose weight is in the unit of the image:
+///
+///     l2              lambda / 2 |x|^2
+///     l1              lambda |x|_1
+///     l1wav, l1fft    lambda |W x|_1, W the wavelet or the unitary Fourier transform along `over`
+///     tv              lambda sum |grad x|
+///     tgv             lambda times the total generalized variation of second order
+///     lr, llr         lambda times the nuclear norm of the matrix (all others) x `across`, or of
+///                     that of every block
+///     nonneg, real    x real, and not negative
+///     ball            |A x - y| <= lambda, in place of |A x - y|^2 / 2
 std::vector<std::string> regularizer_names(bool only_relative = false);
 
 /// The factor of a function that is proportional to |x|; by default lambda.

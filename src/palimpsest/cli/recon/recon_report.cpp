@@ -79,7 +79,7 @@ JsonReport sizes_of(const ScanReconstruction& r) {
 double lambda_of(const ScanReconstructionOptions& options) {
   double lambda = 0;
   for (const Regularizer& r : options.regularizers) {
-    if (r.penalty == Penalty::l2) lambda += r.lambda;
+    if (r.term == "l2") lambda += r.lambda;
   }
   return lambda;
 }

@@ -88,7 +88,7 @@ void move_quadratics(Objective& f, const std::optional<NamedLinop>& image_of_unk
 double ratio_of_steps(const std::vector<Regularizer>& regularizers) {
   double largest = 0;
   for (const Regularizer& r : regularizers) {
-    if (r.penalty != Penalty::ball) largest = std::max(largest, r.lambda);
+    if (r.term != "ball") largest = std::max(largest, r.lambda);
   }
   return kBallRatio * (largest > 0 ? largest * largest : 1);
 }

@@ -71,7 +71,7 @@ void ScanReconstruction::Impl::check_regularizers() const {
           r, fmt::format("no dimension T in the image {} of ScanReconstructionOptions.basis. Try B",
                          (Dims("B") + layout.item_dims()).str()));
     }
-    if (r.penalty == Penalty::ball) {
+    if (r.term == "ball") {
       check_ball(r);
     } else if (ties({r}, ND("T")) && layout.frames.empty()) {
       throw wrong_term(r, fmt::format("no dimension T in the image {}. Try ScanOptions.as "

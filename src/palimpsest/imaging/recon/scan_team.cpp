@@ -156,7 +156,7 @@ void ScanReconstruction::Impl::check_agreement() const {
                   scan.layout().n_items(), name_of(plan.method), plan.iterations);
   for (const TeamAxis& axis : team.axes()) mine += fmt::format(", {} {}", axis.name, axis.size);
   for (const Regularizer& r : options.regularizers) {
-    mine += fmt::format(", {} {}", static_cast<int>(r.penalty), r.lambda);
+    mine += fmt::format(", {} {}", r.term, r.lambda);
   }
   const std::vector<std::string> texts = distributed_detail::gather_texts(team, mine);
   for (std::size_t r = 1; r < texts.size(); ++r) {
