@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "palimpsest/base/dtype.hpp"
-#include "palimpsest/cli/clock.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 
 namespace palimpsest::cli {
 

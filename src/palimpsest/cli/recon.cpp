@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/cli/clock.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/cli/images/image_files.hpp"
 #include "palimpsest/cli/messages.hpp"
 #include "palimpsest/cli/prelude.hpp"

@@ -9,10 +9,10 @@
 #include "palimpsest/compile/compile.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/compile/inner_graphs.hpp"
 #include "palimpsest/compile/resolve.hpp"
 #include "palimpsest/compile/stages/staged.hpp"
@@ -384,12 +384,11 @@ class Compiler {
     program->n_container_inputs = n_container_inputs_;
     program->updated = std::move(updated_);
     program->finish();
-    program->compile_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    program->compile_seconds = watch_.seconds();
     return {std::move(program), std::move(cells_)};
   }
 
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  StopWatch watch_;
   FunctionOptions options_;
   std::shared_ptr<const Config> config_;
   Mode mode_;

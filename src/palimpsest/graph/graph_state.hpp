@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "palimpsest/base/fixed_array.hpp"
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/graph/fixed_array.hpp"
 #include "palimpsest/graph/inconsistency.hpp"
 #include "palimpsest/graph/many_uses.hpp"
 #include "palimpsest/graph/op.hpp"

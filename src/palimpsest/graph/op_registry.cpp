@@ -1,43 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/graph/op_registry.hpp"
 
-#include <map>
-#include <mutex>
-
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/graph/registry.hpp"
 
 namespace palimpsest {
 namespace {
 
-struct Registry {
-  Mutex mutex;
-  std::map<std::string, OpFactory, std::less<>> factories;  // guarded by mutex
-};
-
-Registry& registry() {
-  return immortal([] { return Registry(); });
+Registry<OpFactory>& op_registry() {
+  return immortal([] { return Registry<OpFactory>(); });
 }
 
 }  // namespace
 
 void register_op(std::string name, OpFactory factory) {
-  Registry& known = registry();
-  const std::lock_guard guard(known.mutex);
-  const auto [it, is_new] = known.factories.try_emplace(std::move(name), std::move(factory));
-  if (!is_new) throw ValueError("[register_op] '" + it->first + "' is registered already");
+  if (!op_registry().add(name, std::move(factory))) {
+    throw ValueError("[register_op] '" + name + "' is registered already");
+  }
 }
 
 OpPtr restore_op(std::string_view name, std::string_view parameters) {
-  OpFactory factory;
-  {
-    Registry& known = registry();
-    const std::lock_guard guard(known.mutex);
-    const auto it = known.factories.find(name);
-    if (it == known.factories.end()) {
-      throw IoError("[restore_op] unknown op '" + std::string(name) +
-                    "'. Try to register it first, with register_op");
-    }
-    factory = it->second;
+  const OpFactory factory = op_registry().find(name);
+  if (!factory) {
+    throw IoError("[restore_op] unknown op '" + std::string(name) +
+                  "'. Try to register it first, with register_op");
   }
   const auto unreadable = [&](const std::string& why) {
     return FormatError("[restore_op] " + std::string(name) + "{" + std::string(parameters) +

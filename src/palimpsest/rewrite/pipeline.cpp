@@ -2,12 +2,12 @@
 #include "palimpsest/rewrite/pipeline.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/base/log.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/graph/graph_state.hpp"
 #include "palimpsest/rewrite/passes/call_libraries.hpp"
 #include "palimpsest/rewrite/passes/canonicalize.hpp"
@@ -146,10 +146,6 @@ std::vector<const Rewrite*> chosen(const RewriteSelection& selection) {
   return result;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // A pass that says nothing and overwrites something all the same is wrong.
 void check_result(const FunctionGraph& graph, const Rewrite& rewrite, std::size_t overwritten) {
   if (rewrite.position < kFirstInplacePosition && graph.overwritten_count() > overwritten) {
@@ -202,7 +198,7 @@ class Runner {
 
   void run(const Rewrite& rewrite) {
     renew_hints();
-    const auto start = std::chrono::steady_clock::now();
+    const StopWatch watch;
     const graph_detail::EditCounts before = graph_.state().edits;
     const std::size_t overwritten = graph_.overwritten_count();
     const std::size_t n_refusals = hints_.refusals ? hints_.refusals->size() : 0;
@@ -224,8 +220,7 @@ class Runner {
     const std::size_t n_left = hints_.refusals ? hints_.refusals->size() - n_refusals : 0;
     const std::size_t n_refused = std::max(now.refused - before.refused, n_left);
     report({rewrite.name, result.applied, std::max(result.refused, static_cast<int>(n_refused)),
-            seconds_since(start), now.validation_seconds - before.validation_seconds,
-            rewrite.position});
+            watch.seconds(), now.validation_seconds - before.validation_seconds, rewrite.position});
   }
 
   // In a handler.

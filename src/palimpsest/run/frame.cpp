@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -16,6 +15,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/interrupt.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/kernels/pool/task_graph.hpp"
 #include "palimpsest/memory/device_copy.hpp"
@@ -43,7 +43,6 @@ std::pair<const std::byte*, std::size_t> bytes_read(const ConstView& view) {
 // the body's steps, which come after the plan's.
 template <class Step>
 void run_timed(const Step& step, const Plan& plan, std::size_t i, double* seconds) {
-  using Clock = std::chrono::steady_clock;
   std::span<double> inner;
   if (step.loop) {
     std::size_t first = plan.steps.size();
@@ -55,10 +54,10 @@ void run_timed(const Step& step, const Plan& plan, std::size_t i, double* second
   }
   const auto sum = [&] { return std::accumulate(inner.begin(), inner.end(), 0.0); };
   const double before = sum();
-  const Clock::time_point start = Clock::now();
+  const StopWatch watch;
   step.run();
-  const std::chrono::duration<double> time = Clock::now() - start;
-  seconds[i] += std::max(0.0, time.count() - (sum() - before));
+  const double time = watch.seconds();
+  seconds[i] += std::max(0.0, time - (sum() - before));
   if (step.loop) step.loop->measure_into(nullptr);
 }
 

@@ -84,9 +84,9 @@ std::span<double> CallMeasurement::steps(const Plan& plan) {
 }
 
 void CallMeasurement::finish(const Plan& plan, index_t held_bytes) {
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
+  const double seconds = since_start_.seconds();
   const index_t peak = memory_ ? static_cast<index_t>(memory_->peak_bytes()) + held_bytes : -1;
-  profiler_.add_call(plan, time.count() - check_seconds_, check_seconds_, steps_, peak);
+  profiler_.add_call(plan, seconds - check_seconds_, check_seconds_, steps_, peak);
 }
 
 }  // namespace palimpsest

@@ -2,13 +2,13 @@
 // Internal: measurements of a function for its Profile.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "palimpsest/base/fork.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/run/profile.hpp"
 
@@ -42,16 +42,14 @@ class CallMeasurement {
   /// Seconds per step, to be added to.
   std::span<double> steps(const Plan& plan);
   /// From here to resume() time counts as that of checks, and not as the call's.
-  void pause() { paused_ = Clock::now(); }
-  void resume() { check_seconds_ += std::chrono::duration<double>(Clock::now() - paused_).count(); }
+  void pause() { paused_ = StopWatch(); }
+  void resume() { check_seconds_ += paused_.seconds(); }
   /// Ends a call that succeeded. `held_bytes`: bytes of its frame before the call.
   void finish(const Plan& plan, index_t held_bytes);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   Profiler& profiler_;
-  Clock::time_point start_ = Clock::now(), paused_ = start_;
+  StopWatch since_start_, paused_;
   double check_seconds_ = 0;
   std::vector<double> steps_;
   std::optional<MemoryScope> memory_;

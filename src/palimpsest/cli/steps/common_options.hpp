@@ -6,7 +6,7 @@
 #include <string>
 
 #include "palimpsest/base/config.hpp"
-#include "palimpsest/cli/clock.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/cli/command_line.hpp"
 #include "palimpsest/cli/messages.hpp"
 #include "palimpsest/cli/outputs.hpp"

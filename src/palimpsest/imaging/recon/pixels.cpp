@@ -92,16 +92,24 @@ ImageAxis image_axis(const RawScanHeader& header, const ScanOptions& options, st
   return result;
 }
 
-Tensor pixels_of_image(const ImageAxis& axis) {
+// A row of a matrix for each pixel of the axis: fill(x, row) for pixels inside the field of view.
+template <class Fill>
+Tensor rows_of_pixels(const ImageAxis& axis, Fill fill) {
   Tensor matrix = Tensor::zeros({axis.pixels, axis.points}, DType::complex64);
-  auto* to = matrix.mutable_data<Sample>();
+  auto* const rows = matrix.mutable_data<Sample>();
+  for (index_t i = 0; i < axis.pixels; ++i) {
+    const double x = place_of(axis, i);
+    if (!is_outside(axis, x)) fill(x, rows + i * axis.points);
+  }
+  return matrix;
+}
+
+Tensor pixels_of_image(const ImageAxis& axis) {
   const Band band = band_of(axis);
   const auto n = static_cast<double>(axis.points);
   const auto width = static_cast<double>(band.last - band.first);
   const auto ends = static_cast<double>(band.first + band.last - 1);
-  for (index_t i = 0; i < axis.pixels; ++i) {
-    const double x = place_of(axis, i);
-    if (is_outside(axis, x)) continue;
+  return rows_of_pixels(axis, [&](double x, Sample* row) {
     for (index_t j = 0; j < axis.points; ++j) {
       // The sum of exp(2 pi i k t) over the band.
       const double t = (x - static_cast<double>(j - axis.points / 2)) / n;
@@ -109,26 +117,20 @@ Tensor pixels_of_image(const ImageAxis& axis) {
       const double size = std::abs(away) < 1e-12 ? width
                                                  : std::sin(std::numbers::pi * width * away) /
                                                        std::sin(std::numbers::pi * away);
-      to[i * axis.points + j] = Sample(std::polar(1.0, std::numbers::pi * ends * away) * size / n);
+      row[j] = Sample(std::polar(1.0, std::numbers::pi * ends * away) * size / n);
     }
-  }
-  return matrix;
+  });
 }
 
 Tensor pixels_of_kspace(const ImageAxis& axis) {
-  Tensor matrix = Tensor::zeros({axis.pixels, axis.points}, DType::complex64);
-  auto* to = matrix.mutable_data<Sample>();
   const Band band = band_of(axis);
   const auto n = static_cast<double>(axis.points);
-  for (index_t i = 0; i < axis.pixels; ++i) {
-    const double x = place_of(axis, i);
-    if (is_outside(axis, x)) continue;
+  return rows_of_pixels(axis, [&](double x, Sample* row) {
     for (index_t k = band.first; k < band.last; ++k) {
       const double angle = 2 * std::numbers::pi * static_cast<double>(k) * x / n;
-      to[i * axis.points + k + axis.points / 2] = Sample(std::polar(1 / std::sqrt(n), angle));
+      row[k + axis.points / 2] = Sample(std::polar(1 / std::sqrt(n), angle));
     }
-  }
-  return matrix;
+  });
 }
 
 // -- several axes --------------------------------------------------------------------------------

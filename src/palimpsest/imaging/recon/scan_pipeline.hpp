@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/distributed/team.hpp"
 #include "palimpsest/imaging/recon/columns.hpp"
 #include "palimpsest/imaging/recon/image_solver.hpp"
@@ -22,21 +22,6 @@
 #include "palimpsest/linop/split/cache_tiles.hpp"
 
 namespace palimpsest {
-
-/// Wall clock since construction, or since the last lap.
-class StopWatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  double lap() {
-    const double passed = seconds();
-    start_ = Clock::now();
-    return passed;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
 
 /// The error about this field of ScanReconstructionOptions.
 template <class... Values>

@@ -118,22 +118,8 @@ void from_spectrum(index_t h, const T* y, const T* w_re, const T* w_im, T scale,
 
 }  // namespace
 
-void single_to_spectrum(index_t h, const float* z, const float* re, const float* im, float scale,
-                        float* y) {
-  to_spectrum(h, z, re, im, scale, y);
-}
-void double_to_spectrum(index_t h, const double* z, const double* re, const double* im,
-                        double scale, double* y) {
-  to_spectrum(h, z, re, im, scale, y);
-}
-void single_from_spectrum(index_t h, const float* y, const float* re, const float* im, float scale,
-                          float* z) {
-  from_spectrum(h, y, re, im, scale, z);
-}
-void double_from_spectrum(index_t h, const double* y, const double* re, const double* im,
-                          double scale, double* z) {
-  from_spectrum(h, y, re, im, scale, z);
-}
+SpectrumLoops<float> single_loops() { return {to_spectrum<float>, from_spectrum<float>}; }
+SpectrumLoops<double> double_loops() { return {to_spectrum<double>, from_spectrum<double>}; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace palimpsest
@@ -159,10 +145,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace palimpsest {
 
-HWY_EXPORT(single_to_spectrum);
-HWY_EXPORT(double_to_spectrum);
-HWY_EXPORT(single_from_spectrum);
-HWY_EXPORT(double_from_spectrum);
+HWY_EXPORT(single_loops);
+HWY_EXPORT(double_loops);
 
 namespace {
 
@@ -170,21 +154,13 @@ namespace {
 constexpr index_t kTogether = 16;
 constexpr index_t kScratchBytes = 393216;
 
-void take_apart(index_t h, const float* z, const float* re, const float* im, float scale,
-                float* y) {
-  HWY_DYNAMIC_DISPATCH(single_to_spectrum)(h, z, re, im, scale, y);
-}
-void take_apart(index_t h, const double* z, const double* re, const double* im, double scale,
-                double* y) {
-  HWY_DYNAMIC_DISPATCH(double_to_spectrum)(h, z, re, im, scale, y);
-}
-void put_together(index_t h, const float* y, const float* re, const float* im, float scale,
-                  float* z) {
-  HWY_DYNAMIC_DISPATCH(single_from_spectrum)(h, y, re, im, scale, z);
-}
-void put_together(index_t h, const double* y, const double* re, const double* im, double scale,
-                  double* z) {
-  HWY_DYNAMIC_DISPATCH(double_from_spectrum)(h, y, re, im, scale, z);
+template <class T>
+SpectrumLoops<T> spectrum_loops() {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return HWY_DYNAMIC_DISPATCH(single_loops)();
+  } else {
+    return HWY_DYNAMIC_DISPATCH(double_loops)();
+  }
 }
 
 struct RealMemory {
@@ -338,8 +314,8 @@ class RealLines {
         x = aligned;
       }
       plan_->execute(x, z);
-      take_apart(h_, numbers(z), roots_.re.data(), roots_.im.data(), scale_,
-                 numbers(batch.half(c)));
+      spectrum_loops<T>().apart(h_, numbers(z), roots_.re.data(), roots_.im.data(), scale_,
+                                numbers(batch.half(c)));
     }
     batch.for_half([](Complex& y, const Complex& dense) { y = dense; });
   }
@@ -349,8 +325,8 @@ class RealLines {
     Complex* const aligned = z + row_;
     batch.for_half([](const Complex& y, Complex& dense) { dense = y; });
     for (index_t c = 0; c < batch.count; ++c) {
-      put_together(h_, numbers(batch.half(c)), roots_.re.data(), roots_.im.data(), scale_,
-                   numbers(z));
+      spectrum_loops<T>().together(h_, numbers(batch.half(c)), roots_.re.data(), roots_.im.data(),
+                                   scale_, numbers(z));
       Complex* const x = batch.real(c);
       const bool fits = LinePlan<T>::fits(x);
       plan_->execute(z, fits ? x : aligned);

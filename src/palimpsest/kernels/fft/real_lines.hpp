@@ -11,6 +11,14 @@ inline constexpr index_t kLongestRealLine = 8192;
 /// Can they transform lines of n elements?
 inline bool is_real_line(index_t n) { return n >= 2 && n % 2 == 0 && n <= kLongestRealLine; }
 
+/// Loops over one line between the spectrum of n/2 complex numbers and that of n real ones, and
+/// back. Arguments: n/2, the line, real and imaginary parts of the table, the scale, the result.
+template <class T>
+struct SpectrumLoops {
+  using Loop = void (*)(index_t, const T*, const T*, const T*, T, T*);
+  Loop apart, together;
+};
+
 /// y[k] = scale sum_j x[j] exp(-2 pi i j k / n) for k = 0 .. n/2, along one axis of a real array.
 ///
 /// A line is transformed as n/2 complex numbers from elements 2j and 2j + 1. The spectra of even

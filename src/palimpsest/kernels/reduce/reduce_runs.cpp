@@ -598,49 +598,39 @@ Runs runs_of_norm2(DType) { return nullptr; }
 ExtremumLoops extremum_loops(DType, bool) { return {}; }
 ComplexProductLoops complex_product_loops(DType, bool, bool) { return {}; }
 #else
+// make<R, parts>() for the real type and the parts of a number of this dtype; nothing for others.
+template <class Make>
+auto for_parts(DType dtype, Make make) -> decltype(make.template operator()<float, 1>()) {
+  switch (dtype) {
+    case DType::float32:
+      return make.template operator()<float, 1>();
+    case DType::float64:
+      return make.template operator()<double, 1>();
+    case DType::complex64:
+      return make.template operator()<float, 2>();
+    case DType::complex128:
+      return make.template operator()<double, 2>();
+    default:
+      return nullptr;
+  }
+}
+
 Runs runs_of_sum(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return runs<float, Plain<float, 1>>;
-    case DType::float64:
-      return runs<double, Plain<double, 1>>;
-    case DType::complex64:
-      return runs<float, Plain<float, 2>>;
-    case DType::complex128:
-      return runs<double, Plain<double, 2>>;
-    default:
-      return nullptr;
-  }
+  return for_parts(dtype, []<class R, int kParts>() -> Runs { return runs<R, Plain<R, kParts>>; });
 }
-
 RowsOfSum rows_of_sum(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return rows_of_sum<float, 1>;
-    case DType::float64:
-      return rows_of_sum<double, 1>;
-    case DType::complex64:
-      return rows_of_sum<float, 2>;
-    case DType::complex128:
-      return rows_of_sum<double, 2>;
-    default:
-      return nullptr;
-  }
+  return for_parts(dtype,
+                   []<class R, int kParts>() -> RowsOfSum { return rows_of_sum<R, kParts>; });
 }
-
 RowsOfSum rows_of_product(DType dtype, bool conj_a, bool number_first) {
-  switch (dtype) {
-    case DType::float32:
-      return of_rows_of_product<float, 1>(conj_a, number_first);
-    case DType::float64:
-      return of_rows_of_product<double, 1>(conj_a, number_first);
-    case DType::complex64:
-      return of_rows_of_product<float, 2>(conj_a, number_first);
-    case DType::complex128:
-      return of_rows_of_product<double, 2>(conj_a, number_first);
-    default:
-      return nullptr;
-  }
+  return for_parts(dtype, [&]<class R, int kParts>() {
+    return of_rows_of_product<R, kParts>(conj_a, number_first);
+  });
+}
+Runs runs_of_norm2(DType load) {
+  return for_parts(load, []<class R, int kParts>() -> Runs {
+    return runs<R, std::conditional_t<kParts == 1, Square<R>, Magnitude2<R>>>;
+  });
 }
 
 Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
@@ -652,21 +642,6 @@ Runs runs_of_product(DType dtype, bool conj_a, bool conj_b) {
     return of_product<double>(complex, conj_a, conj_b);
   }
   return nullptr;
-}
-
-Runs runs_of_norm2(DType load) {
-  switch (load) {
-    case DType::float32:
-      return runs<float, Square<float>>;
-    case DType::float64:
-      return runs<double, Square<double>>;
-    case DType::complex64:
-      return runs<float, Magnitude2<float>>;
-    case DType::complex128:
-      return runs<double, Magnitude2<double>>;
-    default:
-      return nullptr;
-  }
 }
 
 template <class R>

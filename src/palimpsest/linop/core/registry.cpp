@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
-#include <mutex>
+#include "palimpsest/graph/registry.hpp"
 
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/linop/core/builtin_types.hpp"
@@ -9,25 +8,21 @@
 namespace palimpsest {
 namespace {
 
-struct Registry {
-  Registry() {
-    for (const auto& type : linop_types::kBuiltIn) types.emplace(type().name, &type());
+struct LinopTypes : Registry<const LinopType*> {
+  LinopTypes() {
+    for (const auto& type : linop_types::kBuiltIn) add(type().name, &type());
   }
-  Mutex mutex;
-  std::map<std::string, const LinopType*, std::less<>> types;
 };
 
-Registry& registry() {
-  return immortal([] { return Registry(); });
+LinopTypes& linop_registry() {
+  return immortal([] { return LinopTypes(); });
 }
 
 }  // namespace
 
 bool register_linop(const LinopType& type) {
   if (type.name.empty()) throw ValueError("[register_linop] the name is empty");
-  Registry& known = registry();
-  const std::lock_guard guard(known.mutex);
-  if (!known.types.emplace(type.name, &type).second) {
+  if (!linop_registry().add(type.name, &type)) {
     throw ValueError("[register_linop] '" + type.name +
                      "' is already registered. Try a name with a prefix of yours");
   }
@@ -36,24 +31,10 @@ bool register_linop(const LinopType& type) {
 
 void replace_linop(const LinopType& type) {
   if (type.name.empty()) throw ValueError("[replace_linop] the name is empty");
-  Registry& known = registry();
-  const std::lock_guard guard(known.mutex);
-  known.types.insert_or_assign(type.name, &type);
+  linop_registry().set(type.name, &type);
 }
 
-const LinopType* find_linop(std::string_view name) {
-  Registry& known = registry();
-  const std::lock_guard guard(known.mutex);
-  const auto found = known.types.find(name);
-  return found == known.types.end() ? nullptr : found->second;
-}
-
-std::vector<std::string> linop_names() {
-  Registry& known = registry();
-  const std::lock_guard guard(known.mutex);
-  std::vector<std::string> names;
-  for (const auto& [name, type] : known.types) names.push_back(name);
-  return names;
-}
+const LinopType* find_linop(std::string_view name) { return linop_registry().find(name); }
+std::vector<std::string> linop_names() { return linop_registry().names(); }
 
 }  // namespace palimpsest

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/solver.hpp"
 
-#include <chrono>
-
 #include "palimpsest/base/config.hpp"
+#include "palimpsest/base/stop_watch.hpp"
 #include "palimpsest/graph/collective.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/plan/loop_plan.hpp"
@@ -15,8 +14,6 @@
 
 namespace palimpsest {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // History up to here is reserved, so that it does not grow during the iterations.
 constexpr int kReservedRecords = 1 << 16;
@@ -253,9 +250,7 @@ class Run {
     }
   }
 
-  double seconds_of_run() const {
-    return std::chrono::duration<double>(Clock::now() - begin_).count();
-  }
+  double seconds_of_run() const { return begin_.seconds(); }
   double seconds() const { return seconds_before_ + seconds_of_run(); }
 
   // Ends elements that are not finite or cannot go on, and makes the record. False if all elements
@@ -370,8 +365,7 @@ class Run {
   // Writes a checkpoint when it is time for one, and when the run ends although it could go on.
   void save(int k) {
     const CheckpointOptions& options = *options_.checkpoint;
-    const bool is_time =
-        std::chrono::duration<double>(Clock::now() - last_save_).count() >= options.every_s;
+    const bool is_time = last_save_.seconds() >= options.every_s;
     const bool is_turn = options.every_iterations > 0 && k % options.every_iterations == 0;
     if (!is_time && !is_turn && !(has_ended() && can_go_on())) return;
     Checkpoint run{.iteration = k,
@@ -398,7 +392,7 @@ class Run {
       throw;
     }
     give_back();
-    last_save_ = Clock::now();
+    last_save_ = StopWatch();
   }
 
   static bool is_interruption(Status status) {
@@ -436,7 +430,7 @@ class Run {
   int iteration_ = 0, restarted_ = 0;             // restarted_: the iteration of the last restart
   Fingerprint fingerprint_;                       // where there are checkpoints
   double seconds_before_ = 0;
-  Clock::time_point begin_ = Clock::now(), last_save_ = begin_;
+  StopWatch begin_, last_save_;
 };
 
 }  // namespace

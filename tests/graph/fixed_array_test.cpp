@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/base/fixed_array.hpp"
+#include "palimpsest/graph/fixed_array.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,9 @@
 
 #include <chrono>
 
-namespace palimpsest::cli {
+#include "palimpsest/base/api.hpp"
+
+namespace PALIMPSEST_API palimpsest {
 
 /// Wall clock since construction, or since the last lap.
 class StopWatch {
@@ -21,4 +23,4 @@ class StopWatch {
   Clock::time_point start_ = Clock::now();
 };
 
-}  // namespace palimpsest::cli
+}  // namespace palimpsest
