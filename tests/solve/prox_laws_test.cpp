@@ -229,6 +229,22 @@ TEST(ProxSaving, KeepsStates) {
   }
 }
 
+// Files may name a composition with a state apart.
+TEST(ProxSaving, LoadsCompositionsThatAreNamedByTheirState) {
+  const Tensor v = random(DType::complex128, 7);
+  const Prox g = stateful()[2];
+  const NamedLinop holder = from_bytes(to_bytes(g));
+  Attributes attrs = holder.attrs();
+  for (auto& [name, a] : attrs) {
+    if (name == "type") a = Attribute("weighted_with_state");
+  }
+  const Prox loaded =
+      prox_from_bytes(to_bytes(make_container(holder.type(), holder.linops(), attrs)));
+  EXPECT_EQ(&loaded.type(), &g.type());
+  EXPECT_TRUE(loaded.has_state());
+  EXPECT_TRUE(equal(loaded.prox(v, 0.7), g.prox(v, 0.7)));
+}
+
 TEST(ProxSaving, CoversEveryType) {
   std::set<std::string_view> seen;
   for (const Sample& s : samples()) seen.insert(s.make(DType::complex128).type().name);

@@ -85,8 +85,6 @@ UNBOUND = {
     # The general form of A.N, and the container in which proximal functions are saved.
     "operators": {"Normal", "palimpsest.Prox"},
     "solvers": {"dense_svd"},  # used by the function svd
-    # Reached by CustomProx, by an option for random shifts, and by functions of the same name without state.
-    "proximal functions": {"Custom", "ShiftedL1Wavelet", "ShiftedLocallyLowRank"} | {
-        name + "_with_state" for name in ("conjugate", "moreau_envelope", "on", "plus_quadratic", "scaled", "stacked",
-                                          "translated", "weighted", "with_unitary")},
+    # Reached by CustomProx, and by an option for random shifts.
+    "proximal functions": {"Custom", "ShiftedL1Wavelet", "ShiftedLocallyLowRank"},
 }

@@ -22,13 +22,6 @@ Variable prox_of_part(const Prox& g, const Variable& v, const Variable& t, State
   return part_of(g).prox(v, t, inner);
 }
 
-// A type with and without a state: one without may be called without a scope.
-constexpr ProxType stateful(ProxType type, std::string_view name) {
-  type.name = name;
-  type.declare = declare;
-  return type;
-}
-
 // -- w g -----------------------------------------------------------------------------------------
 
 Variable weighted_prox(const Prox& g, const Variable& v, const Variable& t, StateScope& s) {
@@ -225,9 +218,11 @@ constexpr ProxType composition(std::string_view name, decltype(ProxType::prox) p
                                decltype(ProxType::value) value) {
   return {.name = name,
           .parts = 1,
+          .declare = declare,
           .prox = prox,
           .value = value,
-          .is_separable = is_separable_as_parts};
+          .is_separable = is_separable_as_parts,
+          .is_state_of_parts = true};
 }
 
 // The parts lie along this dimension.
@@ -246,26 +241,16 @@ constexpr ProxType kWithUnitary = [] {
 }();
 constexpr ProxType kStacked = [] {
   ProxType type = composition("stacked", stacked_prox, stacked_value);
+  type.declare = stacked_declare;
   type.check = stacked_check;
   type.is_separable = is_separable_across;
   return type;
 }();
-constexpr ProxType kStackedWithState = [] {
-  ProxType type = kStacked;
-  type.name = "stacked_with_state";
-  type.declare = stacked_declare;
-  return type;
-}();
 constexpr ProxType kOn = [] {
   ProxType type = composition("on", on_prox, on_value);
+  type.declare = on_declare;
   type.check = on_check;
   type.is_separable = is_separable_across;
-  return type;
-}();
-constexpr ProxType kOnWithState = [] {
-  ProxType type = kOn;
-  type.name = "on_with_state";
-  type.declare = on_declare;
   return type;
 }();
 constexpr ProxType kConjugate = [] {
@@ -279,28 +264,20 @@ constexpr ProxType kEnvelope = [] {
   type.lipschitz = [](const Prox& g) { return 1 / number_attr(g, "mu"); };
   return type;
 }();
-#define PALIMPSEST_COMPOSED(type, name_with_state)                      \
-  constexpr ProxType type##WithState = stateful(type, name_with_state); \
-  [[maybe_unused]] static const bool type##IsRegistered =               \
-      register_prox(type) && register_prox(type##WithState)
-PALIMPSEST_COMPOSED(kWeighted, "weighted_with_state");
-PALIMPSEST_COMPOSED(kScaled, "scaled_with_state");
-PALIMPSEST_COMPOSED(kTranslated, "translated_with_state");
-PALIMPSEST_COMPOSED(kPlusQuadratic, "plus_quadratic_with_state");
-PALIMPSEST_COMPOSED(kWithUnitary, "with_unitary_with_state");
-PALIMPSEST_COMPOSED(kConjugate, "conjugate_with_state");
-PALIMPSEST_COMPOSED(kEnvelope, "moreau_envelope_with_state");
-#undef PALIMPSEST_COMPOSED
+PALIMPSEST_REGISTER_PROX(kWeighted);
+PALIMPSEST_REGISTER_PROX(kScaled);
+PALIMPSEST_REGISTER_PROX(kTranslated);
+PALIMPSEST_REGISTER_PROX(kPlusQuadratic);
+PALIMPSEST_REGISTER_PROX(kWithUnitary);
 PALIMPSEST_REGISTER_PROX(kStacked);
-PALIMPSEST_REGISTER_PROX(kStackedWithState);
 PALIMPSEST_REGISTER_PROX(kOn);
-PALIMPSEST_REGISTER_PROX(kOnWithState);
+PALIMPSEST_REGISTER_PROX(kConjugate);
+PALIMPSEST_REGISTER_PROX(kEnvelope);
 
-Prox composed(const ProxType& plain, const ProxType& with_state, const Prox& g, ProxParts parts) {
+Prox composed(const ProxType& type, const Prox& g, ProxParts parts) {
   parts.parts = {g};
   if (!parts.dims) parts.dims = g.dims();
-  if (parts.name.empty()) parts.name = plain.name;
-  return make_prox(g.has_state() ? with_state : plain, std::move(parts));
+  return make_prox(type, std::move(parts));
 }
 
 void expect_that(bool holds, const char* who, const char* what, double got, const char* expected) {
@@ -313,64 +290,56 @@ void expect_that(bool holds, const char* who, const char* what, double got, cons
 
 Prox weighted(const Prox& g, double w) {
   expect_that(w >= 0, "weighted", "w", w, "a number that is not negative");
-  return composed(kWeighted, kWeightedWithState, g, {.attrs = {{"w", w}}});
+  return composed(kWeighted, g, {.attrs = {{"w", w}}});
 }
 
 Prox scaled(const Prox& g, std::complex<double> a) {
   const double modulus = std::abs(a);
   expect_that(modulus != 0, "scaled", "scale", modulus, "a number that is not 0");
   if (a.imag() == 0) {
-    return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a.real()}}});
+    return composed(kScaled, g, {.attrs = {{"a", a.real()}}});
   }
   expect_that(std::abs(modulus - 1) < 1e-12, "scaled", "scale of modulus", modulus,
               "1, or a real one");
-  return composed(kScaled, kScaledWithState, g, {.attrs = {{"a", a}}});
+  return composed(kScaled, g, {.attrs = {{"a", a}}});
 }
 
 Prox translated(const Prox& g, const Tensor& c) {
-  return composed(kTranslated, kTranslatedWithState, g, {.params = {{"c", Parameter(c)}}});
+  return composed(kTranslated, g, {.params = {{"c", Parameter(c)}}});
 }
 
 Prox plus_quadratic(const Prox& g, double mu, const std::optional<Tensor>& c) {
   expect_that(mu >= 0, "plus_quadratic", "mu", mu, "a number that is not negative");
   ProxParts parts{.attrs = {{"mu", mu}}};
   if (c) parts.params.emplace_back("c", Parameter(*c));
-  return composed(kPlusQuadratic, kPlusQuadraticWithState, g, std::move(parts));
+  return composed(kPlusQuadratic, g, std::move(parts));
 }
 
 Prox with_unitary(const Prox& g, const NamedLinop& W) {
   if (&W.N().type() != &linop_types::identity()) {
     throw ValueError("[with_unitary] got " + W.name() + ", expected a unitary operator");
   }
-  return composed(kWithUnitary, kWithUnitaryWithState, g.bound_to(W.oshape()),
-                  {.dims = W.ishape(), .linops = {W}});
+  return composed(kWithUnitary, g.bound_to(W.oshape()), {.dims = W.ishape(), .linops = {W}});
 }
 
 Prox stacked(const std::vector<Prox>& parts, const ND& d, const Extents& extents,
              const Dims& dims) {
   ProxParts data{.dims = dims, .attrs = {{"along", Dims(d)}, {"extents", Attribute(extents)}}};
-  bool has_state = false;
-  for (const Prox& part : parts) {
-    data.parts.push_back(part.bound_to(dims));
-    has_state |= part.has_state();
-  }
-  data.name = kStacked.name;
-  return make_prox(has_state ? kStackedWithState : kStacked, std::move(data));
+  for (const Prox& part : parts) data.parts.push_back(part.bound_to(dims));
+  return make_prox(kStacked, std::move(data));
 }
 
 Prox on(const Prox& g, const ND& d, index_t start, index_t stop, const Dims& dims) {
-  return make_prox(g.has_state() ? kOnWithState : kOn,
-                   {.name = "on",
-                    .dims = dims,
-                    .attrs = {{"along", Dims(d)}, {"range", Attribute(Extents{start, stop})}},
-                    .parts = {g.bound_to(dims)}});
+  return make_prox(kOn, {.dims = dims,
+                         .attrs = {{"along", Dims(d)}, {"range", Attribute(Extents{start, stop})}},
+                         .parts = {g.bound_to(dims)}});
 }
 
-Prox conjugate(const Prox& g) { return composed(kConjugate, kConjugateWithState, g, {}); }
+Prox conjugate(const Prox& g) { return composed(kConjugate, g, {}); }
 
 Prox moreau_envelope(const Prox& g, double mu) {
   expect_that(mu > 0, "moreau_envelope", "mu", mu, "a positive number");
-  return composed(kEnvelope, kEnvelopeWithState, g, {.attrs = {{"mu", mu}}});
+  return composed(kEnvelope, g, {.attrs = {{"mu", mu}}});
 }
 
 }  // namespace palimpsest

@@ -2,9 +2,9 @@
 #include "palimpsest/solve/prox/prox.hpp"
 
 #include <array>
-#include <map>
 
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/graph/registry.hpp"
 #include "palimpsest/kernels/reduce/reduce_all.hpp"
 #include "palimpsest/linop/core/axes.hpp"
 #include "palimpsest/named/sizes.hpp"
@@ -16,13 +16,8 @@
 namespace palimpsest {
 namespace {
 
-struct ProxRegistry {
-  Mutex mutex;
-  std::map<std::string, const ProxType*, std::less<>> types;
-};
-
-ProxRegistry& prox_registry() {
-  return immortal([] { return ProxRegistry(); });
+Registry<const ProxType*>& prox_registry() {
+  return immortal([] { return Registry<const ProxType*>(); });
 }
 
 template <class List>
@@ -41,28 +36,14 @@ const auto& get_named(const List& list, std::string_view name, const Prox& g) {
 }  // namespace
 
 bool register_prox(const ProxType& type) {
-  ProxRegistry& known = prox_registry();
-  const std::lock_guard lock(known.mutex);
-  if (!known.types.emplace(std::string(type.name), &type).second) {
+  if (!prox_registry().add(type.name, &type)) {
     throw ValueError("[register_prox] '" + std::string(type.name) + "' is already registered");
   }
   return true;
 }
 
-const ProxType* find_prox(std::string_view name) {
-  ProxRegistry& known = prox_registry();
-  const std::lock_guard lock(known.mutex);
-  const auto found = known.types.find(name);
-  return found == known.types.end() ? nullptr : found->second;
-}
-
-std::vector<std::string> prox_names() {
-  ProxRegistry& known = prox_registry();
-  const std::lock_guard lock(known.mutex);
-  std::vector<std::string> names;
-  for (const auto& [name, type] : known.types) names.push_back(name);
-  return names;
-}
+const ProxType* find_prox(std::string_view name) { return prox_registry().find(name); }
+std::vector<std::string> prox_names() { return prox_registry().names(); }
 
 Prox make_prox(const ProxType& type, ProxParts parts) {
   if (parts.name.empty()) parts.name = type.name;
@@ -164,11 +145,15 @@ std::string Prox::str() const {
 
 StateList Prox::state(const Space& v) const {
   StateList list;
-  if (type().declare != nullptr) type().declare(*this, v, list);
+  if (has_state()) type().declare(*this, v, list);
   return list;
 }
 
-bool Prox::has_state() const { return type().declare != nullptr; }
+bool Prox::has_state() const {
+  if (type().declare == nullptr) return false;
+  return !type().is_state_of_parts ||
+         std::any_of(parts().begin(), parts().end(), [](const Prox& g) { return g.has_state(); });
+}
 
 namespace {
 

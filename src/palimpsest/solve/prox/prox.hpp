@@ -46,6 +46,8 @@ struct ProxType {
   bool (*is_separable)(const Prox& g, const ND& d) = nullptr;
   /// The prox is one elementwise pass, which takes no memory: never cut for a budget.
   bool is_elementwise = false;
+  /// The state that `declare` adds is that of the parts: none where no part has one.
+  bool is_state_of_parts = false;
 };
 
 /// Makes a type known by its name. ValueError "already registered".

@@ -58,7 +58,10 @@ const ProxType& type_of_holder(const NamedLinop& holder) {
                       "got an operator, expected a file of a proximal function; it "
                       "is not a proximal function");
   }
-  const std::string& name = holder.attr("type").as_string();
+  std::string name = holder.attr("type").as_string();
+  // A composition with a state may be named so.
+  constexpr std::string_view kSuffix = "_with_state";
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
   const ProxType* type = find_prox(name);
   if (type == nullptr) {
     throw FormatError(who(holder) + "load: unknown type '" + name +
