@@ -17,6 +17,7 @@
 #include "palimpsest/ops/ops.hpp"
 #include "support/expect_error.hpp"
 #include "support/long_run.hpp"
+#include "support/sums_in_steps.hpp"
 
 namespace palimpsest {
 namespace {
@@ -165,7 +166,7 @@ TEST_F(InplaceFunctions, NoPassFailsOnGraphsWhoseStepsOverwriteTheirInputs) {
       return h(Tensor::from<double>({1, 2, -3}), Tensor::from<double>({0.5, 1, 2}));
     };
     const Results expected = run(*plain);
-    for (const Mode& mode : {FastRun(), FastRun().including({"fuse_sums"}), FastCompile()}) {
+    for (const Mode& mode : {FastRun(), testing::sums_in_steps(FastRun(), 1), FastCompile()}) {
       std::optional<Function> f;
       ASSERT_NO_THROW(f = compiled(mode)) << seed;
       const Results got = run(*f);

@@ -2,22 +2,22 @@
 // Norms and inner products computed in the step that makes their operand.
 #include <gtest/gtest.h>
 
-#include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "rewrite/rewrite_runner.hpp"
+#include "support/sums_in_steps.hpp"
 
 namespace palimpsest {
 namespace {
 
 using testing::nearly_equal;
-using testing::ops_in;
+using testing::op_names;
+using testing::sums_in_steps;
 
 using Names = std::vector<std::string>;
 
 struct FuseSums : ::testing::Test {
-  const ConfigScope with_sums{{.rewrites_including = std::vector<std::string>{"fuse_sums"}}};
   static constexpr index_t kN = 1000;
   Variable x = make_input({DType::complex64, {kN}, {}}, "x");
   Variable y = make_input({DType::complex64, {kN}, {}}, "y");
@@ -42,14 +42,14 @@ struct FuseSums : ::testing::Test {
       return made;
     };
     const std::vector<Tensor> expected = values(NoRewrite());
-    const Mode fused = FastRun().including({"fuse_sums"});
+    const Mode fused = sums_in_steps(FastRun(), 64);
     for (const Mode& mode : {fused, DebugMode({.base = fused, .patience = 1})}) {
       const std::vector<Tensor> got = values(mode);
       for (std::size_t k = 0; k < got.size(); ++k) {
         EXPECT_TRUE(nearly_equal(got[k], expected[k])) << k;
       }
     }
-    return ops_in(inputs, results, "FastRun");
+    return op_names(function(ins, outs, {.mode = fused}).graph());
   }
 };
 
@@ -75,7 +75,9 @@ TEST_F(FuseSums, WhatANormIsNeededForComesAfterIt) {
 
 TEST_F(FuseSums, NormsOfFewElementsAndOfInputsStay) {
   const Variable few = make_input({DType::float32, {7}, {}}, "few");
-  EXPECT_EQ(ops_in({few}, {ops::norm2(few - 1.0)}, "FastRun"), (Names{"Sub", "Norm2"}));
+  const Mode fused = sums_in_steps(FastRun(), 64);
+  EXPECT_EQ(op_names(function({few}, ops::norm2(few - 1.0), {.mode = fused}).graph()),
+            (Names{"Sub", "Norm2"}));
   EXPECT_EQ(ops_of({ops::norm2(x)}), Names{"Norm2"});
 }
 
@@ -91,12 +93,13 @@ TEST_F(FuseSums, TermsAreNotGathered) {
   const std::vector<In> ins(inputs.begin(), inputs.end());
   const std::vector<Out> outs{Out(total, {.borrow = true}), Out(ops::norm2(total))};
   const std::vector<Tensor> arguments(6, at_x);
-  EXPECT_LE(function(ins, outs).plan(arguments).peak_bytes, 3 * kN * 8 + 64);
+  EXPECT_LE(function(ins, outs, {.mode = sums_in_steps(FastRun(), 64)}).plan(arguments).peak_bytes,
+            3 * kN * 8 + 64);
 }
 
 TEST_F(FuseSums, ExactModesKeepTheOrderOfTheTerms) {
   const Function f =
-      function({x, y}, ops::norm2(x - y), {.mode = FastRun().including({"fuse_sums"}).exact()});
+      function({x, y}, ops::norm2(x - y), {.mode = sums_in_steps(FastRun(), 64).exact()});
   EXPECT_EQ(f.dprint().find("ElementwiseSums"), std::string::npos) << f.dprint();
 }
 

@@ -54,8 +54,7 @@ TEST_F(PipelineTest, LibraryListIsOrderedNamedAndDescribed) {
     EXPECT_GE(rewrite.position, last) << rewrite.name;
     last = rewrite.position;
     EXPECT_FALSE(rewrite.what.empty()) << rewrite.name;
-    // fuse_sums is on only by its name.
-    EXPECT_EQ(rewrite.has_tag("fast_run"), rewrite.name != "fuse_sums") << rewrite.name;
+    EXPECT_TRUE(rewrite.has_tag("fast_run")) << rewrite.name;
     EXPECT_TRUE(rewrite.has_tag("all"));
     EXPECT_TRUE(rewrite.has_tag(rewrite.name));
     EXPECT_EQ(rewrite.has_tag("inplace"), rewrite.position >= kFirstInplacePosition)
@@ -69,8 +68,6 @@ TEST_F(PipelineTest, TagsChoose) {
   selection.including = {"merge"};
   for (const std::string& name : names(selection)) EXPECT_EQ(name, "merge_duplicates");
   selection.including = {"fast_run"};
-  EXPECT_EQ(names(selection).size(), rewrite_list().size() - 1);
-  selection.including = {"fast_run", "fuse_sums"};
   EXPECT_EQ(names(selection).size(), rewrite_list().size());
   selection.excluding = {"merge", "inplace"};
   for (const Rewrite& rewrite : selection.list()) {

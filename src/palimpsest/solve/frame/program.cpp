@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/solve/frame/program.hpp"
 
-#include "palimpsest/base/config.hpp"
 #include "palimpsest/compile/streaming.hpp"
 #include "palimpsest/compile/workspace.hpp"
 #include "palimpsest/linop/split/budget_search.hpp"
@@ -12,21 +11,6 @@
 
 namespace palimpsest {
 namespace {
-
-// Least number of elements from which norms and inner products are summed in the step that makes
-// their operand. With it the recurrence of conjugate gradients takes 0.75 of the time at 1024 x
-// 1024; an iteration at 64 x 64 would take 1.03.
-constexpr index_t kLongVector = 65536;
-
-ConfigOverrides sums_in_steps(const TensorType& x) {
-  index_t elements = 1;
-  for (const index_t extent : x.shape) elements *= extent;
-  if (elements < kLongVector) return {};
-  ConfigOverrides made;
-  made.rewrites_including = config().rewrites_including;
-  made.rewrites_including->emplace_back("fuse_sums");
-  return made;
-}
 
 // start() puts the real state in its place before anything runs.
 Tensor placeholder(const TensorType& type) {
@@ -187,7 +171,6 @@ SolverProgram::Part SolverProgram::compiled(const Scope& scope, const std::strin
   options.updates = std::move(updates);
   options.name = name;
   options.on_unused_input = Reaction::ignore;
-  const ConfigScope with_sums(sums_in_steps(problem_.x().type()));
   part.function = function(std::move(inputs), std::move(outputs), std::move(options));
   return part;
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/rewrite/passes/fusion/fusion.hpp"
 
-#include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
-#include <unordered_map>
 
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/rewrite/passes/fusion/join_steps.hpp"
 #include "palimpsest/rewrite/prelude.hpp"
 
 namespace palimpsest {
@@ -71,35 +69,6 @@ class FusedStep {
 
  private:
   std::vector<int> registers_;
-};
-
-// Steps with equal programs share one op, and with it the state prepared for its runs.
-class SharedOps {
- public:
-  std::shared_ptr<const ops::Elementwise> op_of(ElementwiseProgram program) {
-    auto& alike = ops_[hash_of(program)];
-    for (const auto& op : alike) {
-      if (op->program() == program) return op;
-    }
-    return alike.emplace_back(std::make_shared<const ops::Elementwise>(std::move(program)));
-  }
-
- private:
-  static std::uint64_t hash_of(const ElementwiseProgram& program) {
-    std::uint64_t hash = program.inputs().size();
-    const auto add = [&](auto word) {
-      hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15;
-      hash ^= hash >> 32;
-    };
-    for (const ElementwiseProgram::Instruction& i : program.instructions()) {
-      add(i.op);
-      add(i.destination);
-      for (const std::int16_t source : i.sources) add(source);
-    }
-    return hash;
-  }
-
-  std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const ops::Elementwise>>> ops_;
 };
 
 // First it is found out which step takes in which, reader by reader in topological order; then each
@@ -267,164 +236,12 @@ class Fusion {
   PointerMap<const VariableNode, Variable> replaced_;  // by variables of the present graph
 };
 
-// Results of the graph that read the same array are computed in one pass over it.
-class OutputFusion {
- public:
-  OutputFusion(FunctionGraph& graph, const RewriteHints& hints, SharedOps& ops)
-      : graph_(graph), ops_(ops) {
-    for (const auto& [value, memory] : hints.preferred_memory) {
-      if (!value.owner().defined()) continue;
-      preferred_memory_.try_emplace(value.owner().node()).first->push_back(memory);
-    }
-  }
-
-  int run() {
-    int fused = 0;
-    for (const Apply& node : graph_.toposort()) {
-      if (!graph_.contains(node) || !is_candidate(node)) continue;
-      fused += join_earlier(node) ? 1 : 0;
-    }
-    return fused;
-  }
-
- private:
-  bool is_candidate(const Apply& node) const {
-    if (!elementwise(node)) return false;
-    const std::vector<Variable> outputs = node.outputs();
-    return std::all_of(outputs.begin(), outputs.end(), [&](const Variable& v) {
-      return graph_.is_output(v) && !v.is_indestructible();
-    });
-  }
-
-  // Joins the node with earlier candidates that compute its inputs or read the same, as long as one
-  // fits. The result waits for later nodes.
-  bool join_earlier(Apply node) {
-    bool has_joined = false;
-    for (Apply with = joined_with_one(node); with.defined(); with = joined_with_one(node)) {
-      node = with;
-      has_joined = true;
-    }
-    wait(node);
-    return has_joined;
-  }
-
-  Apply joined_with_one(const Apply& node) {
-    const Variable out = node.output(0);
-    for (const Variable& v : node.inputs()) {
-      if (is_broadcast(v.type(), out.type())) continue;
-      const Apply* const found = waiting_.find(v.node());
-      if (!found || !graph_.contains(*found)) continue;
-      const Apply with = joined(*found, node);
-      if (with.defined()) return with;
-    }
-    return {};
-  }
-
-  void wait(const Apply& node) {
-    for (const Variable& v : node.inputs()) {
-      if (!is_broadcast(v.type(), node.output(0).type())) waiting_[v.node()] = node;
-    }
-    for (const Variable& v : node.outputs()) waiting_[v.node()] = node;
-    kept_.push_back(node);
-  }
-
-  // Values that a node could overwrite if it runs in one step with `other`.
-  std::vector<Variable> overwritable(const Apply& node, const Apply& other) const {
-    std::vector<Variable> found;
-    for (const Variable& v : node.inputs()) {
-      if (v.owner() == other || v.is_constant() || is_broadcast(v.type(), node.output(0).type()) ||
-          std::find(found.begin(), found.end(), v) != found.end()) {
-        continue;
-      }
-      const bool may_be = graph_.is_input(v) ? !graph_.is_protected(v) : !graph_.is_output(v);
-      const std::vector<Use> uses =
-          graph_.use_count(v) <= kMostUses ? graph_.uses(v) : std::vector<Use>{Use{}};
-      const bool is_last = std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
-        return use.node == node || use.node == other;
-      });
-      if (may_be && is_last) found.push_back(v);
-    }
-    // A shared variable is overwritten by its new value after all readers of the old one.
-    if (const std::vector<Variable>* const memories = preferred_memory_.find(node.node())) {
-      for (const Variable& memory : *memories) {
-        if (std::find(found.begin(), found.end(), memory) == found.end()) found.push_back(memory);
-      }
-    }
-    return found;
-  }
-
-  // True if one step can overwrite as many values as two steps could.
-  bool overwrites_as_much(const Apply& a, const Apply& b, const Apply& with) const {
-    std::vector<Variable> found = overwritable(a, b);
-    const std::vector<Variable> of_b = overwritable(b, a);
-    std::size_t most =
-        std::min(found.size(), a.output_count()) + std::min(of_b.size(), b.output_count());
-    for (const Variable& v : of_b) {
-      if (std::find(found.begin(), found.end(), v) == found.end()) found.push_back(v);
-    }
-    most = std::min(most, found.size());
-    if (most < 2) return true;
-    std::set<int> allowed;
-    for (std::size_t i = 0; i < with.input_count(); ++i) {
-      if (std::find(found.begin(), found.end(), with.input(i)) != found.end()) {
-        allowed.insert(static_cast<int>(i));
-      }
-    }
-    const OpPtr op = with.op().inplace_on_inputs(with, allowed);
-    return op && overwritten_inputs(op->make_node(with.inputs())).size() >= most;
-  }
-
-  Apply joined(const Apply& a, const Apply& b) {
-    const auto &first = elementwise(a)->program(), &second = elementwise(b)->program();
-    if (!(a.output(0).type().shape == b.output(0).type().shape) ||
-        first.n_registers() + second.n_registers() > kMostRegisters ||
-        a.output_count() + b.output_count() > kMostOutputs) {
-      return {};
-    }
-    FusedStep step;
-    std::vector<int> operands = step.read_all(a.inputs());
-    std::vector<int> results = step.program.append(first, operands);
-    operands.clear();
-    for (const Variable& v : b.inputs()) {
-      const bool is_result = v.owner() == a;
-      operands.push_back(is_result ? results[static_cast<std::size_t>(v.index())] : step.read(v));
-    }
-    for (const int r : step.program.append(second, operands)) results.push_back(r);
-    for (const int r : results) step.program.output(r);
-    const auto op = ops_.op_of(std::move(step.program));
-    const Apply with = op->make_node(step.inputs);
-    return overwrites_as_much(a, b, with) ? replaced(a, b, with) : Apply();
-  }
-
-  // A value that goes from one through a third node to the other closes a cycle.
-  Apply replaced(const Apply& a, const Apply& b, const Apply& with) {
-    std::vector<std::pair<Variable, Variable>> pairs;
-    for (const Apply& node : {a, b}) {
-      for (const Variable& old : node.outputs()) {
-        const Variable v = with.output(pairs.size());
-        if (!(v.type() == old.type())) return {};
-        pairs.emplace_back(old, v);
-      }
-    }
-    return replace_if_consistent(graph_, pairs, "fuse_elementwise") ? with : Apply();
-  }
-
-  static constexpr std::size_t kMostOutputs = ElementwiseProgram::kMaxOutputs;
-  static constexpr std::size_t kMostUses = 64;
-
-  FunctionGraph& graph_;
-  SharedOps& ops_;
-  PointerMap<const ApplyNode, std::vector<Variable>> preferred_memory_;  // of a step's results
-  PointerMap<const VariableNode, Apply> waiting_;
-  std::vector<Apply> kept_;  // so that no address in waiting_ is used twice
-};
-
 }  // namespace
 
 int fuse_elementwise(FunctionGraph& graph, const RewriteHints& hints) {
   SharedOps ops;
   const int fused = Fusion(graph, ops).run();
-  return fused + OutputFusion(graph, hints, ops).run();
+  return fused + join_results(graph, hints, ops);
 }
 
 }  // namespace palimpsest
