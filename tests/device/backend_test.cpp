@@ -10,6 +10,7 @@
 
 #include "device/kernel_samples.hpp"
 #include "device/on_device.hpp"
+#include "device/tested_device.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/device/devices.hpp"
@@ -35,7 +36,7 @@ struct Subject {
 };
 
 DeviceBackend& backend_for(const Subject& subject, std::unique_ptr<DeviceBackend>& owner) {
-  DeviceBackend& device = backend_of({DeviceType::opencl, 0});
+  DeviceBackend& device = backend_of(testing::tested_device());
   if (!subject.is_delayed) return device;
   owner = std::make_unique<testing::DelayingBackend>(device, subject.seed);
   return *owner;
@@ -242,11 +243,11 @@ TEST_P(Backend, RefusesWrongParameters) {
       [&] {
         backend.launch(Queue::work, {.program = program.get(),
                                      .kernel = testing::kScale,
-                                     .items = 32,
+                                     .items = 128,
                                      .arguments = arguments});
         finish(backend);
       },
-      "got 4 parameters and 32 items");
+      "got 4 parameters and 128 items");
 }
 
 TEST_P(Backend, WrongTextNamesTheTextAndTheLine) {
@@ -255,7 +256,7 @@ TEST_P(Backend, WrongTextNamesTheTextAndTheLine) {
   text.text = "KERNEL(f, 1)(i64 n) {\n  no_such_thing = n;\n}\n";
   text.kernels = {"f"};
   expect_error<DeviceError>([&] { backend.load(text, {}); },
-                            "[wrong] does not compile on opencl:0");
+                            "[wrong] does not compile on " + testing::tested_device().str());
   expect_error<DeviceError>([&] { backend.load(text, {}); }, "no_such_thing");
   text.text = "KERNEL(g, 1)(i64 n) {}\n";
   expect_error<DeviceError>([&] { backend.load(text, {}); }, "no kernel 'f'");
@@ -274,7 +275,7 @@ TEST_P(Backend, BinariesGiveTheSameKernels) {
 TEST_P(Backend, RefusesOtherBytesAsABinary) {
   const std::vector<std::byte> bytes(100, std::byte{0x42});
   expect_error<DeviceError>([&] { backend.load(sample_text(), bytes); },
-                            "is no binary for opencl:0");
+                            "is no binary for " + testing::tested_device().str());
 }
 
 TEST_P(Backend, CommandsOfAQueueRunInOrder) {
@@ -393,7 +394,7 @@ TEST_P(Backend, ChildrenOfForkAreRefused) {
                       std::string::npos;
                 }
               };
-              count([&] { backend_of({DeviceType::opencl, 0}); });
+              count([&] { backend_of(testing::tested_device()); });
               count([&] { backend.copy(Queue::work, staged.data(), x.data(), 8); });
               count([&] { backend.fill(Queue::work, x.data(), 0, 8); });
               count([&] { backend.load(sample_text(), {}); });
@@ -402,7 +403,7 @@ TEST_P(Backend, ChildrenOfForkAreRefused) {
               count([&] { backend.wait_on_host(Queue::work, 1); });
               if (backend.obtain(64) != nullptr) return -1;
               std::string why;
-              if (!devices_here(DeviceType::opencl, &why).empty()) return -2;
+              if (!devices_here(testing::tested_device().type, &why).empty()) return -2;
               program.reset();
               return refused;
             }),
@@ -426,7 +427,7 @@ TEST_P(Backend, HostAccessesFaultAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Backend,
-                         ::testing::Values(Subject{"OpenCl"}, Subject{"Delayed", true},
+                         ::testing::Values(Subject{"Direct"}, Subject{"Delayed", true},
                                            Subject{"DelayedBySeed", true, 7}),
                          [](const auto& test) { return test.param.name; });
 

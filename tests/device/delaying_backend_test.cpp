@@ -9,6 +9,7 @@
 
 #include "device/kernel_samples.hpp"
 #include "device/on_device.hpp"
+#include "device/tested_device.hpp"
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/device/devices.hpp"
 #include "support/expect_error.hpp"
@@ -29,7 +30,7 @@ template <class Program>
 std::vector<std::uint8_t> results(Program program) {
   std::vector<std::uint8_t> all;
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
-    DelayingBackend backend(backend_of({DeviceType::opencl, 0}), seed);
+    DelayingBackend backend(backend_of(testing::tested_device()), seed);
     all.push_back(program(backend));
   }
   return all;
@@ -40,7 +41,7 @@ void expect_all(const std::vector<std::uint8_t>& got, std::uint8_t byte) {
 }
 
 TEST(DelayingBackend, RunsOnlyWhatAWaitNeeds) {
-  DelayingBackend backend(backend_of({DeviceType::opencl, 0}));
+  DelayingBackend backend(backend_of(testing::tested_device()));
   const OnDevice<std::uint8_t> x(backend, std::size_t{64});
   const OnDevice<std::uint8_t> y(backend, std::size_t{64});
   backend.fill(Queue::in, x.data(), 1, 64);
@@ -57,7 +58,7 @@ TEST(DelayingBackend, RunsOnlyWhatAWaitNeeds) {
 }
 
 TEST(DelayingBackend, ReplacesADeviceForAWhile) {
-  const Device device{DeviceType::opencl, 0};
+  const Device device = testing::tested_device();
   DeviceBackend& own = backend_of(device);
   const KernelProgram program = own.load(testing::sample_text(), {});
   const OnDevice<float> x(own, std::vector<float>{1.f});
@@ -83,7 +84,7 @@ TEST(DelayingBackend, ReplacesADeviceForAWhile) {
 }
 
 TEST(DelayingBackend, AskingOftenEnoughRuns) {
-  DelayingBackend backend(backend_of({DeviceType::opencl, 0}));
+  DelayingBackend backend(backend_of(testing::tested_device()));
   const OnDevice<std::uint8_t> x(backend, std::size_t{64});
   backend.fill(Queue::work, x.data(), 1, 64);
   int asked = 1;
@@ -92,7 +93,7 @@ TEST(DelayingBackend, AskingOftenEnoughRuns) {
 }
 
 TEST(DelayingBackend, FreshMemoryIsPoisoned) {
-  DelayingBackend backend(backend_of({DeviceType::opencl, 0}));
+  DelayingBackend backend(backend_of(testing::tested_device()));
   const OnDevice<std::uint8_t> x(backend, std::size_t{64});
   const Staged<std::uint8_t> staged(backend, 64);
   EXPECT_EQ(staged.data()[63], DelayingBackend::kPoison);
@@ -164,7 +165,7 @@ TEST(DelayingBackend, FindsStagingMemoryThatIsGivenBackTooEarly) {
 // The element read from memory of somebody else, whose deleter runs when the queue has passed the
 // last use, or at once.
 std::uint8_t read_foreign(DelayingBackend& backend, bool waits) {
-  DeviceBackend& device = backend_of({DeviceType::opencl, 0});
+  DeviceBackend& device = backend_of(testing::tested_device());
   std::byte* const foreign = device.obtain(64);
   device.fill(Queue::work, foreign, kNew, 64);
   finish(device);
@@ -193,7 +194,7 @@ TEST(DelayingBackend, FindsADeleterThatRunsTooEarly) {
 }
 
 TEST(DelayingBackend, FindsACommandOnMemoryThatWasGivenBack) {
-  DelayingBackend backend(backend_of({DeviceType::opencl, 0}));
+  DelayingBackend backend(backend_of(testing::tested_device()));
   std::byte* const x = backend.obtain(64);
   backend.fill(Queue::work, x, 1, 64);
   backend.give_back(x, 64);

@@ -45,6 +45,11 @@ Backends opencl_backends(std::string& why) {
   return api == nullptr ? Backends() : opencl::backends(*api, why);
 }
 
+Backends cuda_backends(std::string& why) {
+  const cuda::Driver* const driver = cuda::load_driver(&why);
+  return driver == nullptr ? Backends() : cuda::backends(*driver, why);
+}
+
 // Names of the host and of the accelerators that are loaded, as `cpu:0, opencl:0`.
 std::string names_here(const Machine& here) {
   std::string names = "cpu:0";
@@ -61,7 +66,7 @@ std::string names_here(const Machine& here) {
 Kind& loaded(Machine& here, DeviceType type) {
   Kind& kind = here.kind_of(type);
   if (kind.is_loaded) return kind;
-  kind.all = type == DeviceType::cuda ? cuda::backends(kind.why) : opencl_backends(kind.why);
+  kind.all = type == DeviceType::cuda ? cuda_backends(kind.why) : opencl_backends(kind.why);
   kind.generation = process_generation();
   kind.is_loaded = true;
   return kind;

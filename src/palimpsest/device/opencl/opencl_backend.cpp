@@ -6,27 +6,23 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <shared_mutex>
-#include <thread>
 #include <utility>
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
-#include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/device/messages.hpp"
+#include "palimpsest/device/queued_backend.hpp"
 #include "palimpsest/device/quiet_signals.hpp"
+#include "palimpsest/device/ranges.hpp"
 #include "palimpsest/device/text/preludes.hpp"
 
 namespace palimpsest::opencl {
 namespace {
 
-constexpr std::size_t kMostInFlight = 1024;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kStagingAlignment = 4096;
 
@@ -76,12 +72,6 @@ DeviceFacts facts_of(const Api& api, PlatformId platform, DeviceId device) {
   return facts;
 }
 
-// A buffer and a place in it.
-struct Place {
-  Mem mem = nullptr;
-  std::int64_t offset = 0;
-};
-
 class Kernels final : public LoadedKernels {
  public:
   struct Entry {
@@ -125,36 +115,34 @@ class Kernels final : public LoadedKernels {
   unsigned generation_ = process_generation();
 };
 
-class Backend final : public DeviceBackend {
+class Backend final : public QueuedBackend {
  public:
   Backend(const Api& api, PlatformId platform, DeviceId device, std::string name)
-      : api_(api),
+      : QueuedBackend(std::move(name)),
+        api_(api),
         device_(device),
-        name_(std::move(name)),
         facts_(facts_of(api, platform, device)),
         compiles_late_((device_value<Bits>(api, device, kDeviceType) & kDeviceTypeCpu) != 0) {
     Int code = 0;
     context_ = api_.clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code);
     if (code == 0) {
-      for (Line& line : lines_) {
-        line.queue = api_.clCreateCommandQueue(context_, device_, 0, &code);
+      for (CommandQueue& queue : queues_) {
+        queue = api_.clCreateCommandQueue(context_, device_, 0, &code);
         if (code != 0) break;
       }
     }
     if (code == 0) return;
     release();
-    throw DeviceError(fmt::format("[{}] cannot be used: {}", name_, error_name(code)));
+    throw DeviceError(fmt::format("[{}] cannot be used: {}", device_name(), error_name(code)));
   }
   ~Backend() override {
     if (is_forked()) return;
-    for (Line& line : lines_) {
-      if (line.queue != nullptr) api_.clFinish(line.queue);
-      for (const Event event : line.running) api_.clReleaseEvent(event);
-    }
-    for (const auto& [first, block] : blocks_) {
-      api_.clReleaseMemObject(block.mem);
-      ::munmap(first, whole_pages(block.bytes));
-    }
+    for (const CommandQueue queue : queues_) api_.clFinish(queue);
+    forget_commands();
+    blocks_.for_each([this](std::byte* first, std::size_t bytes, Mem mem) {
+      api_.clReleaseMemObject(mem);
+      ::munmap(first, whole_pages(bytes));
+    });
     release();
   }
 
@@ -168,13 +156,8 @@ class Backend final : public DeviceBackend {
     std::byte* const first = static_cast<std::byte*>(space);
     const Mem mem = space == MAP_FAILED ? nullptr : allocate(bytes);
     if (mem != nullptr) {
-      try {
-        const std::unique_lock guard(blocks_mutex_);
-        blocks_.emplace(first, Block{bytes, mem});
-        return first;
-      } catch (const std::bad_alloc&) {
-        api_.clReleaseMemObject(mem);
-      }
+      if (blocks_.add(first, bytes, mem)) return first;
+      api_.clReleaseMemObject(mem);
     }
     if (space != MAP_FAILED) ::munmap(space, whole_pages(bytes));
     obtained_ -= bytes;
@@ -183,15 +166,9 @@ class Backend final : public DeviceBackend {
 
   void give_back(std::byte* first, std::size_t bytes) noexcept override {
     if (first == nullptr || is_forked()) return;
-    Mem mem = nullptr;
-    {
-      const std::unique_lock guard(blocks_mutex_);
-      const auto found = blocks_.find(first);
-      if (found == blocks_.end() || found->second.bytes != bytes) return;
-      mem = found->second.mem;
-      blocks_.erase(found);
-    }
-    api_.clReleaseMemObject(mem);  // once the commands that use it have run
+    const std::optional<Mem> mem = blocks_.take(first, bytes);
+    if (!mem) return;
+    api_.clReleaseMemObject(*mem);  // once the commands that use it have run
     obtained_ -= bytes;
     ::munmap(first, whole_pages(bytes));
   }
@@ -199,21 +176,12 @@ class Backend final : public DeviceBackend {
   std::byte* obtain_staging(std::size_t bytes) noexcept override {
     auto* const first = static_cast<std::byte*>(
         ::operator new (bytes, std::align_val_t{kStagingAlignment}, std::nothrow));
-    if (first == nullptr) return nullptr;
-    try {
-      const std::unique_lock guard(blocks_mutex_);
-      staging_.emplace(first, bytes);
-      return first;
-    } catch (const std::bad_alloc&) {
-      ::operator delete (first, std::align_val_t{kStagingAlignment});
-      return nullptr;
-    }
+    if (first == nullptr || staging_.add(first, bytes, {})) return first;
+    ::operator delete (first, std::align_val_t{kStagingAlignment});
+    return nullptr;
   }
-  void give_back_staging(std::byte* first, std::size_t) noexcept override {
-    {
-      const std::unique_lock guard(blocks_mutex_);
-      staging_.erase(first);
-    }
+  void give_back_staging(std::byte* first, std::size_t bytes) noexcept override {
+    staging_.take(first, bytes);
     ::operator delete (first, std::align_val_t{kStagingAlignment});
   }
 
@@ -222,21 +190,21 @@ class Backend final : public DeviceBackend {
 
   void copy(Queue queue, void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0) return check();
-    const std::optional<Place> target = find(to, bytes);
-    const std::optional<Place> source = find(from, bytes);
+    const auto target = blocks_.find(to, bytes);
+    const auto source = blocks_.find(from, bytes);
     if (target && source) {
-      enqueue(queue, "clEnqueueCopyBuffer", [&](CommandQueue line, Event* event) {
-        return api_.clEnqueueCopyBuffer(line, source->mem, target->mem, offset(*source),
-                                        offset(*target), bytes, 0, nullptr, event);
+      command(queue, "clEnqueueCopyBuffer", [&](CommandQueue line, Event* event) {
+        return api_.clEnqueueCopyBuffer(line, source->value, target->value, source->offset,
+                                        target->offset, bytes, 0, nullptr, event);
       });
-    } else if (target && is_staging(from, bytes)) {
-      enqueue(queue, "clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
-        return api_.clEnqueueWriteBuffer(line, target->mem, kFalse, offset(*target), bytes, from, 0,
-                                         nullptr, event);
+    } else if (target && staging_.find(from, bytes)) {
+      command(queue, "clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
+        return api_.clEnqueueWriteBuffer(line, target->value, kFalse, target->offset, bytes, from,
+                                         0, nullptr, event);
       });
-    } else if (source && is_staging(to, bytes)) {
-      enqueue(queue, "clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
-        return api_.clEnqueueReadBuffer(line, source->mem, kFalse, offset(*source), bytes, to, 0,
+    } else if (source && staging_.find(to, bytes)) {
+      command(queue, "clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
+        return api_.clEnqueueReadBuffer(line, source->value, kFalse, source->offset, bytes, to, 0,
                                         nullptr, event);
       });
     } else {
@@ -246,88 +214,61 @@ class Backend final : public DeviceBackend {
 
   void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) override {
     if (bytes == 0) return check();
-    const Place target = place_of(to, bytes);
-    enqueue(queue, "clEnqueueFillBuffer", [&](CommandQueue line, Event* event) {
-      return api_.clEnqueueFillBuffer(line, target.mem, &byte, 1, offset(target), bytes, 0, nullptr,
-                                      event);
+    const auto target = blocks_.find(to, bytes);
+    if (!target) throw InternalError(outside());
+    command(queue, "clEnqueueFillBuffer", [&](CommandQueue line, Event* event) {
+      return api_.clEnqueueFillBuffer(line, target->value, &byte, 1, target->offset, bytes, 0,
+                                      nullptr, event);
     });
   }
 
-  Mark mark(Queue queue) override {
-    check();
-    const std::lock_guard guard(order_);
-    const Line& line = line_of(queue);
-    return line.done + line.running.size();
+  bool owns(const void* address) const noexcept override {
+    return blocks_.find(address, 1).has_value();
   }
 
-  void wait(Queue queue, Queue marked, Mark mark) override {
-    if (queue == marked) return check();
-    const Event event = running_at(marked, mark);
-    if (event == nullptr) return;
-    const Held held(api_, event);
-    enqueue(queue, "clEnqueueBarrierWithWaitList", [&](CommandQueue line, Event* own) {
+ protected:
+  int status_of(void* ending) noexcept override {
+    Int status = 0;
+    const Int code = api_.clGetEventInfo(static_cast<Event>(ending), kEventStatus, sizeof status,
+                                         &status, nullptr);
+    return code != 0 ? code : std::min(status, kRunning);
+  }
+  void wait_for(void* ending) noexcept override {
+    const Event event = static_cast<Event>(ending);
+    api_.clWaitForEvents(1, &event);
+  }
+  int enqueue_wait(Queue queue, void* other, Ending& ending) override {
+    const Event event = static_cast<Event>(other);
+    return call_driver(queue, ending, [&](CommandQueue line, Event* own) {
       return api_.clEnqueueBarrierWithWaitList(line, 1, &event, own);
     });
   }
-
-  bool passed(Queue queue, Mark mark) override {
-    check();
-    const std::lock_guard guard(order_);
-    settle(line_of(queue));
-    return line_of(queue).done >= mark;
-  }
-
-  void wait_on_host(Queue queue, Mark mark) override;
-
-  bool owns(const void* address) const noexcept override { return find(address, 1).has_value(); }
+  std::string text_of_error(int code) const override { return error_name(code); }
 
  private:
-  struct Block {
-    std::size_t bytes = 0;
-    Mem mem = nullptr;
-  };
-  // A queue with the events of its commands from number done + 1 on.
-  struct Line {
-    CommandQueue queue = nullptr;
-    std::deque<Event> running;
-    Mark done = 0;
-  };
-  // A reference to an event.
-  struct Held {
-    Held(const Api& functions, Event held) : api(functions), event(held) {}
-    ~Held() { api.clReleaseEvent(event); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    const Api& api;
-    Event event;
-  };
+  struct Staging {};
 
-  static std::size_t offset(const Place& place) { return static_cast<std::size_t>(place.offset); }
-  Line& line_of(Queue queue) { return lines_[static_cast<std::size_t>(queue)]; }
-  bool is_forked() const noexcept { return process_generation() != generation_; }
+  // Calls call(queue, event), which enqueues one command.
+  template <class Call>
+  Int call_driver(Queue queue, Ending& ending, Call call) {
+    const CommandQueue line = queues_[static_cast<std::size_t>(queue)];
+    Event event = nullptr;
+    const Int code = call(line, &event);
+    if (code != 0) return code;
+    ending = Ending(event, [&api = api_](void* e) { api.clReleaseEvent(static_cast<Event>(e)); });
+    api_.clFlush(line);
+    return 0;
+  }
+  template <class Call>
+  void command(Queue queue, const char* what, Call call) {
+    enqueue(queue, what, [&](Ending& ending) { return call_driver(queue, ending, call); });
+  }
 
   void release() {
-    for (const Line& line : lines_) {
-      if (line.queue != nullptr) api_.clReleaseCommandQueue(line.queue);
+    for (const CommandQueue queue : queues_) {
+      if (queue != nullptr) api_.clReleaseCommandQueue(queue);
     }
     if (context_ != nullptr) api_.clReleaseContext(context_);
-  }
-
-  // Throws if no command can be enqueued any more.
-  void check() {
-    if (is_forked()) throw DeviceError(forked_text(name_));
-    if (!is_lost_.load(std::memory_order_acquire)) return;
-    const std::lock_guard guard(order_);
-    throw DeviceError(lost_);
-  }
-  // Precondition: order_ is held.
-  [[noreturn]] void lose(const char* what, Int code) {
-    if (lost_.empty()) {
-      lost_ = fmt::format("[{}] lost after {}: {}. Try to restart the process", name_, what,
-                          error_name(code));
-    }
-    is_lost_.store(true, std::memory_order_release);
-    throw DeviceError(lost_);
   }
 
   // Drivers that take the processor's memory give more than there is.
@@ -344,129 +285,26 @@ class Backend final : public DeviceBackend {
     Int code = 0;
     const Mem mem = api_.clCreateBuffer(context_, kMemReadWrite, bytes, nullptr, &code);
     if (code != 0) return nullptr;
-    code = api_.clEnqueueMigrateMemObjects(line_of(Queue::work).queue, 1, &mem, kContentUndefined,
-                                           0, nullptr, nullptr);
+    code = api_.clEnqueueMigrateMemObjects(queues_[0], 1, &mem, kContentUndefined, 0, nullptr,
+                                           nullptr);
     if (code == 0) return mem;
     api_.clReleaseMemObject(mem);
     return nullptr;
   }
 
-  // The place of `bytes` bytes. The end of an allocation is a place of 0 bytes.
-  std::optional<Place> find(const void* address, std::size_t bytes) const noexcept {
-    std::byte* const at = static_cast<std::byte*>(const_cast<void*>(address));
-    const std::shared_lock guard(blocks_mutex_);
-    auto found = blocks_.upper_bound(at);
-    if (found == blocks_.begin()) return std::nullopt;
-    --found;
-    const auto first = reinterpret_cast<std::uintptr_t>(found->first);
-    const std::uintptr_t behind = reinterpret_cast<std::uintptr_t>(at) - first;
-    if (behind > found->second.bytes || bytes > found->second.bytes - behind) return std::nullopt;
-    return Place{found->second.mem, static_cast<std::int64_t>(behind)};
-  }
-  Place place_of(const void* address, std::size_t bytes) const {
-    if (const std::optional<Place> place = find(address, bytes)) return *place;
-    throw InternalError(outside());
-  }
-  bool is_staging(const void* address, std::size_t bytes) const noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(address);
-    const std::shared_lock guard(blocks_mutex_);
-    auto found = staging_.upper_bound(static_cast<std::byte*>(const_cast<void*>(address)));
-    if (found == staging_.begin()) return false;
-    --found;
-    const std::uintptr_t behind = at - reinterpret_cast<std::uintptr_t>(found->first);
-    return behind <= found->second && bytes <= found->second - behind;
-  }
-  std::string outside() const {
-    return fmt::format("[{}] an address outside of its memory and of its staging memory", name_);
-  }
-
-  // Removes the commands that have run. Precondition: order_ is held.
-  void settle(Line& line) {
-    while (!line.running.empty()) {
-      Int status = 1;
-      const Int code =
-          api_.clGetEventInfo(line.running.front(), kEventStatus, sizeof status, &status, nullptr);
-      if (code != 0) lose("clGetEventInfo", code);
-      if (status < 0) lose("a command", status);
-      if (status != static_cast<Int>(kComplete)) return;
-      api_.clReleaseEvent(line.running.front());
-      line.running.pop_front();
-      ++line.done;
-    }
-  }
-
-  // Calls call(queue, event), which enqueues one command.
-  template <class Call>
-  void enqueue(Queue queue, const char* what, Call call) {
-    for (;;) {
-      check();
-      Event oldest = nullptr;
-      {
-        const std::lock_guard guard(order_);
-        std::size_t in_flight = 0;
-        const Line* longest = &lines_[0];
-        for (Line& line : lines_) {
-          settle(line);
-          in_flight += line.running.size();
-          if (line.running.size() > longest->running.size()) longest = &line;
-        }
-        if (in_flight < kMostInFlight) {
-          Line& line = line_of(queue);
-          line.running.push_back(nullptr);
-          const Int code = call(line.queue, &line.running.back());
-          if (code == 0) {
-            api_.clFlush(line.queue);
-            return;
-          }
-          line.running.pop_back();
-          lose(what, code);
-        }
-        oldest = longest->running.front();
-        api_.clRetainEvent(oldest);
-      }
-      const Held held(api_, oldest);
-      api_.clWaitForEvents(1, &oldest);  // a failure is seen by settle()
-    }
-  }
-
-  // The event of a command, which the caller releases; null if it has run.
-  Event running_at(Queue queue, Mark mark) {
-    check();
-    const std::lock_guard guard(order_);
-    Line& line = line_of(queue);
-    settle(line);
-    if (mark <= line.done) return nullptr;
-    const std::size_t position = mark - line.done - 1;
-    if (position >= line.running.size()) {
-      throw InternalError(fmt::format("[{}] mark {} of a queue of {} commands", name_, mark,
-                                      line.done + line.running.size()));
-    }
-    api_.clRetainEvent(line.running[position]);
-    return line.running[position];
-  }
-
-  void wait_uninterrupted(Queue queue, Mark mark);
   ProgramId build(const KernelText& text, std::span<const std::byte> binary);
 
   const Api& api_;
   const DeviceId device_;
-  const std::string name_;
   const DeviceFacts facts_;
-  const unsigned generation_ = process_generation();
   // Drivers of processors compile a kernel once more at its first launch, for its number of items,
   // and in a thread of theirs. Their compiler then takes signals, so that launch waits.
   const bool compiles_late_;
   Context context_ = nullptr;
-
-  Mutex order_;  // of commands and of the arguments of kernels
-  std::array<Line, kQueues> lines_;
-  std::string lost_;
-  std::atomic<bool> is_lost_{false};
-
+  std::array<CommandQueue, kQueues> queues_{};
   std::atomic<std::size_t> obtained_{0};  // bytes
-  mutable SharedMutex blocks_mutex_;
-  std::map<std::byte*, Block> blocks_;
-  std::map<std::byte*, std::size_t> staging_;  // bytes
+  Ranges<Mem> blocks_;
+  Ranges<Staging> staging_;
 };
 
 ProgramId Backend::build(const KernelText& text, std::span<const std::byte> binary) {
@@ -495,8 +333,8 @@ ProgramId Backend::build(const KernelText& text, std::span<const std::byte> bina
                                 complaint);
     api_.clReleaseProgram(program);
   }
-  throw DeviceError(binary.empty() ? does_not_compile(text.name, name_, complaint)
-                                   : foreign_binary(text.name, name_, complaint));
+  throw DeviceError(binary.empty() ? does_not_compile(text.name, device_name(), complaint)
+                                   : foreign_binary(text.name, device_name(), complaint));
 }
 
 KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> binary) {
@@ -511,8 +349,8 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
     entry.kernel = api_.clCreateKernel(program, name.c_str(), &code);
     if (code != 0) {
       const std::string complaint = "no kernel '" + name + "': " + error_name(code);
-      throw DeviceError(binary.empty() ? does_not_compile(text.name, name_, complaint)
-                                       : foreign_binary(text.name, name_, complaint));
+      throw DeviceError(binary.empty() ? does_not_compile(text.name, device_name(), complaint)
+                                       : foreign_binary(text.name, device_name(), complaint));
     }
     std::array<std::size_t, 3> items{};
     api_.clGetKernelInfo(entry.kernel, kKernelParameters, sizeof entry.parameters,
@@ -527,7 +365,7 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
 void Backend::launch(Queue queue, const Launch& launch) {
   const auto* const kernels = dynamic_cast<const Kernels*>(launch.program);
   if (kernels == nullptr || kernels->of != this) {
-    throw InternalError(fmt::format("[{}] kernels of another device", name_));
+    throw InternalError(fmt::format("[{}] kernels of another device", device_name()));
   }
   auto& entry = kernels->entries.at(launch.kernel);
   std::array<std::size_t, 3> all{};
@@ -543,15 +381,16 @@ void Backend::launch(Queue queue, const Launch& launch) {
       values.push_back(argument);
       continue;
     }
-    const Place place = argument.address == nullptr ? Place{} : place_of(argument.address, 0);
-    values.push_back(KernelArgument::of(static_cast<const void*>(place.mem)));
-    values.push_back(KernelArgument::of(place.offset));
+    const auto found = blocks_.find(argument.address, 0);
+    if (argument.address != nullptr && !found) throw InternalError(outside());
+    values.push_back(KernelArgument::of(static_cast<const void*>(found ? found->value : nullptr)));
+    values.push_back(KernelArgument::of(static_cast<std::int64_t>(found ? found->offset : 0)));
   }
   if (values.size() != entry.parameters || items != entry.items) {
-    throw InternalError(
-        fmt::format("[{}] kernel {}: got {} parameters and {} items, expected {} "
-                    "and {}",
-                    name_, entry.name, values.size(), items, entry.parameters, entry.items));
+    throw InternalError(fmt::format(
+        "[{}] kernel {}: got {} parameters and {} items, expected {} "
+        "and {}",
+        device_name(), entry.name, values.size(), items, entry.parameters, entry.items));
   }
   if (all[0] == 0 || all[1] == 0 || all[2] == 0) return check();
   const auto run = [&](CommandQueue line, Event* event) {
@@ -563,35 +402,11 @@ void Backend::launch(Queue queue, const Launch& launch) {
     return api_.clEnqueueNDRangeKernel(line, entry.kernel, 3, nullptr, all.data(), group.data(), 0,
                                        nullptr, event);
   };
-  if (!compiles_late_ || entry.has_run) return enqueue(queue, "clEnqueueNDRangeKernel", run);
+  if (!compiles_late_ || entry.has_run) return command(queue, "clEnqueueNDRangeKernel", run);
   const QuietSignals quiet;
-  enqueue(queue, "clEnqueueNDRangeKernel", run);
+  command(queue, "clEnqueueNDRangeKernel", run);
   wait_uninterrupted(queue, mark(queue));
   entry.has_run = true;
-}
-
-void Backend::wait_uninterrupted(Queue queue, Mark mark) {
-  while (const Event event = running_at(queue, mark)) {
-    const Held held(api_, event);
-    api_.clWaitForEvents(1, &event);  // a failure is seen by running_at()
-  }
-}
-
-void Backend::wait_on_host(Queue queue, Mark mark) {
-  if (!has_interrupt_check()) return wait_uninterrupted(queue, mark);
-  constexpr std::chrono::microseconds kLongestPause{1000};
-  std::chrono::microseconds pause{0};
-  while (const Event event = running_at(queue, mark)) {
-    const Held held(api_, event);
-    check_interrupt();
-    if (pause.count() < 64) {
-      std::this_thread::yield();
-      pause += std::chrono::microseconds(1);
-    } else {
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, kLongestPause);
-    }
-  }
 }
 
 }  // namespace
