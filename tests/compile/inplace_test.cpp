@@ -15,9 +15,9 @@
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "rewrite/sums_in_steps.hpp"
 #include "support/expect_error.hpp"
 #include "support/long_run.hpp"
-#include "support/sums_in_steps.hpp"
 
 namespace palimpsest {
 namespace {

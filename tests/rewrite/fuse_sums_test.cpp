@@ -6,7 +6,7 @@
 #include "palimpsest/inspect/debug/debug_mode.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "rewrite/rewrite_runner.hpp"
-#include "support/sums_in_steps.hpp"
+#include "rewrite/sums_in_steps.hpp"
 
 namespace palimpsest {
 namespace {
