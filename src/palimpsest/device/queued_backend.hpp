@@ -42,6 +42,7 @@ class QueuedBackend : public DeviceBackend {
   bool is_forked() const noexcept { return process_generation() != generation_; }
   /// Throws if no command can be enqueued any more.
   void check();
+  bool is_lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
   std::string outside() const;
 
   /// Calls call(ending), which enqueues one command and returns the driver's error, one at a time.

@@ -64,7 +64,13 @@ void Staging::give_back_later(Queue queue) {
   const Mark mark = backend_.mark(queue);
   PendingList& list = pending();
   std::unique_lock lock(list.mutex);
-  list.entries.push_back({&backend_, queue, mark, data_, bytes_});
+  try {
+    list.entries.push_back({&backend_, queue, mark, data_, bytes_});
+  } catch (...) {
+    lock.unlock();
+    backend_.wait_on_host(queue, mark);
+    throw;
+  }
   list.bytes += bytes_;
   data_ = nullptr;
   while (list.bytes > kMostPendingBytes && list.entries.size() > 1) {

@@ -169,6 +169,7 @@ class Backend final : public QueuedBackend {
   }
   void give_back_staging(std::byte* first, std::size_t bytes) noexcept override {
     if (first == nullptr || is_forked() || !staging_.take(first, bytes)) return;
+    if (is_lost()) return;  // commands that nobody can wait for may still use it
     const Current current(driver_, context_);
     driver_.cuMemFreeHost(first);
   }

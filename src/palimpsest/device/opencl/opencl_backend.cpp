@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -174,15 +175,17 @@ class Backend final : public QueuedBackend {
   }
 
   std::byte* obtain_staging(std::size_t bytes) noexcept override {
-    auto* const first = static_cast<std::byte*>(
-        ::operator new (bytes, std::align_val_t{kStagingAlignment}, std::nothrow));
+    const std::size_t whole =
+        (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment;
+    auto* const first = static_cast<std::byte*>(std::aligned_alloc(kStagingAlignment, whole));
     if (first == nullptr || staging_.add(first, bytes, {})) return first;
-    ::operator delete (first, std::align_val_t{kStagingAlignment});
+    std::free(first);
     return nullptr;
   }
   void give_back_staging(std::byte* first, std::size_t bytes) noexcept override {
     staging_.take(first, bytes);
-    ::operator delete (first, std::align_val_t{kStagingAlignment});
+    if (is_lost()) return;  // commands that nobody can wait for may still use it
+    std::free(first);
   }
 
   KernelProgram load(const KernelText& text, std::span<const std::byte> binary) override;
