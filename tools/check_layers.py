@@ -22,6 +22,7 @@
 11. palimpsest/ops/ops.hpp includes every public header of the ops, but for those that build none.
 12. A comment of C++ begins with its noun or verb, not with a word such as That, As or One, which refers
     to something that the reader must look for.
+13. Every source tests/**/*_test.cpp is named in the CMakeLists.txt of its folder, or found by its GLOB.
 """
 
 import argparse
@@ -302,6 +303,17 @@ def check_comments(tree):
             goes_on = line.lstrip().startswith("//") and "SPDX" not in line
 
 
+def check_tests_are_built(tree):
+    for name in tree.cpp_files("tests/"):
+        folder, _, file = name.rpartition("/")
+        lists = f"{folder}/CMakeLists.txt"
+        if not file.endswith("_test.cpp") or lists not in tree.files:
+            continue
+        text = tree.text(lists)
+        if file not in text and "GLOB" not in text:
+            yield f"{name}: no test program has it, see {lists}"
+
+
 def check_words(tree):
     known = tree.text(WORDS) if WORDS in tree.files else ""
     for name in tree.cpp_files("src/palimpsest/"):
@@ -330,7 +342,7 @@ def check_environment(tree):
             yield f"{name}: reads {variable}, which {SHOWN_VARIABLES} does not show"
 
 
-CHECKS = [check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
+CHECKS = [check_tests_are_built, check_layer_includes, check_public_headers, check_shortcuts, check_folders, check_types,
           check_clients, check_adapters, check_locks, check_files, check_comments, check_words,
           check_environment, check_collections]
 

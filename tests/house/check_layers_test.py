@@ -160,6 +160,13 @@ class CheckLayers(unittest.TestCase):
                           "src/palimpsest/base/a.cpp:2: a comment begins with 'As', not with its noun")
         self.assertEqual(self.run_on({"src/palimpsest/base/a.cpp": SPDX + "// The sum.\n// As given.\n"}), "")
 
+    def test_sources_of_tests_are_built(self):
+        lists = "tests/base/CMakeLists.txt"
+        self.assert_found({lists: HASH_SPDX + "palimpsest_test(test_base SOURCES b_test.cpp)\n"},
+                          f"tests/base/a_test.cpp: no test program has it, see {lists}")
+        for text in ("palimpsest_test(test_base SOURCES a_test.cpp)\n", "file(GLOB found *_test.cpp)\n"):
+            self.assertEqual(self.run_on({lists: HASH_SPDX + text}), "")
+
     def test_every_file_names_its_licence(self):
         self.assert_found({"docs/page.md": "# A page\n"},
                           "docs/page.md: has no line 'SPDX-License-Identifier: Apache-2.0'")
