@@ -57,29 +57,24 @@ TEST(DelayingBackend, RunsOnlyWhatAWaitNeeds) {
   EXPECT_EQ(backend.pending(), 0u);
 }
 
-TEST(DelayingBackend, ReplacesADeviceForAWhile) {
-  const Device device = testing::tested_device();
-  DeviceBackend& own = backend_of(device);
-  const KernelProgram program = own.load(testing::sample_text(), {});
+TEST(DelayingBackend, IsAFurtherDevice) {
+  DeviceBackend& own = backend_of(testing::tested_device());
+  DeviceBackend& delayed = backend_of(testing::delayed(testing::tested_device()));
+  EXPECT_EQ(&delayed, &backend_of(testing::delayed(testing::tested_device())));
+  const KernelProgram before = own.load(testing::sample_text(), {});
+  const KernelProgram program = delayed.load(testing::sample_text(), {});
   const OnDevice<float> x(own, std::vector<float>{1.f});
-  KernelProgram later;
-  {
-    testing::DelayedDevice delayed(device, 3);
-    EXPECT_EQ(&backend_of(device), &delayed.backend());
-    later = backend_of(device).load(testing::sample_text(), {});
-    const std::vector<KernelArgument> arguments = {
-        KernelArgument::of(x.data()), KernelArgument::of(3.0), KernelArgument::of(std::int64_t{1})};
-    for (const KernelProgram& one : {program, later}) {
-      backend_of(device).launch(
-          Queue::work,
-          {.program = one.get(), .kernel = testing::kScale, .items = 64, .arguments = arguments});
-    }
-    EXPECT_EQ(x.values()[0], 1.f);
-    finish(backend_of(device));
+  const std::vector<KernelArgument> arguments = {
+      KernelArgument::of(x.data()), KernelArgument::of(3.0), KernelArgument::of(std::int64_t{1})};
+  for (const KernelProgram& one : {before, program}) {
+    delayed.launch(
+        Queue::work,
+        {.program = one.get(), .kernel = testing::kScale, .items = 64, .arguments = arguments});
   }
-  EXPECT_EQ(&backend_of(device), &own);
+  EXPECT_EQ(x.values()[0], 1.f);
+  finish(delayed);
   EXPECT_EQ(x.values()[0], 9.f);
-  testing::expect_error<InternalError>([&] { own.launch(Queue::work, {.program = later.get()}); },
+  testing::expect_error<InternalError>([&] { own.launch(Queue::work, {.program = program.get()}); },
                                        "kernels of another device");
 }
 

@@ -223,7 +223,7 @@ Device delayed(Device device) {
   static std::vector<Device> all;
   const std::lock_guard lock(mutex);
   if (std::find(all.begin(), all.end(), made) == all.end()) {
-    replace_backend(made, std::make_shared<DelayingBackend>(backend_of(device)));
+    add_backend(made, std::make_shared<DelayingBackend>(backend_of(device)));
     all.push_back(made);
   }
   return made;

@@ -88,25 +88,6 @@ class DelayingBackend final : public DeviceBackend {
   int asked_in_vain_ = 0;
 };
 
-/// While it lives, commands of a device are delayed. Kernels that were loaded before still run.
-class DelayedDevice {
- public:
-  explicit DelayedDevice(Device device = {DeviceType::opencl, 0}, std::uint32_t seed = 0)
-      : device_(device), backend_(std::make_shared<DelayingBackend>(backend_of(device), seed)) {
-    before_ = replace_backend(device, backend_);
-  }
-  ~DelayedDevice() { replace_backend(device_, before_); }
-  DelayedDevice(const DelayedDevice&) = delete;
-  DelayedDevice& operator=(const DelayedDevice&) = delete;
-
-  DelayingBackend& backend() { return *backend_; }
-
- private:
-  Device device_;
-  std::shared_ptr<DelayingBackend> backend_;
-  std::shared_ptr<DeviceBackend> before_;
-};
-
 /// A further device whose commands run on `device`, delayed. The same one for each call.
 Device delayed(Device device);
 

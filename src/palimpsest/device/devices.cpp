@@ -31,7 +31,7 @@ struct Machine {
   Mutex mutex;
   Kind opencl;
   Kind cuda;
-  std::map<Device, std::shared_ptr<DeviceBackend>> replaced;
+  std::map<Device, std::shared_ptr<DeviceBackend>> added;
 
   Kind& kind_of(DeviceType type) { return type == DeviceType::cuda ? cuda : opencl; }
 };
@@ -81,7 +81,7 @@ DeviceBackend& backend_of(Device device) {
   }
   Machine& here = machine();
   const std::lock_guard guard(here.mutex);
-  if (const auto found = here.replaced.find(device); found != here.replaced.end()) {
+  if (const auto found = here.added.find(device); found != here.added.end()) {
     return *found->second;
   }
   const Kind& kind = loaded(here, device.type);
@@ -116,14 +116,10 @@ std::vector<Device> devices_here(DeviceType type, std::string* why) {
   return found;
 }
 
-std::shared_ptr<DeviceBackend> replace_backend(Device device,
-                                               std::shared_ptr<DeviceBackend> backend) {
+void add_backend(Device device, std::shared_ptr<DeviceBackend> backend) {
   Machine& here = machine();
   const std::lock_guard guard(here.mutex);
-  std::shared_ptr<DeviceBackend>& place = here.replaced[device];
-  std::shared_ptr<DeviceBackend> before = std::exchange(place, std::move(backend));
-  if (place == nullptr) here.replaced.erase(device);
-  return before;
+  here.added[device] = std::move(backend);
 }
 
 }  // namespace palimpsest

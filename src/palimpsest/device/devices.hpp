@@ -12,6 +12,9 @@
 // The accelerators of this machine.
 namespace palimpsest {
 
+/// The device that stands in for `device` where the host computes: itself, cpu for an accelerator.
+inline Device host_of(Device device) { return device.is_host() ? device : Device{}; }
+
 /// The backend of an accelerator, alive until the process ends. The first call for a type loads its
 /// driver.
 ///
@@ -22,9 +25,7 @@ DeviceBackend& backend_of(Device device);
 /// becomes the text that backend_of() would throw.
 std::vector<Device> devices_here(DeviceType type, std::string* why = nullptr);
 
-/// For tests: the backend of `device` is `backend` from now on; null restores its own. Returns the
-/// one before it if it was set by this function. No memory of the device may be in use.
-std::shared_ptr<DeviceBackend> replace_backend(Device device,
-                                               std::shared_ptr<DeviceBackend> backend);
+/// For tests: `device` is `backend` from now on.
+void add_backend(Device device, std::shared_ptr<DeviceBackend> backend);
 
 }  // namespace palimpsest

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <thread>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/interrupt.hpp"
 #include "palimpsest/device/messages.hpp"
 
@@ -27,6 +26,60 @@ void QueuedBackend::check() {
 
 std::string QueuedBackend::outside() const {
   return fmt::format("[{}] an address outside of its memory and of its staging memory", name_);
+}
+
+std::string QueuedBackend::foreign_kernels() const {
+  return fmt::format("[{}] kernels of another device", name_);
+}
+
+DeviceError QueuedBackend::refused(const KernelText& text, std::span<const std::byte> binary,
+                                   const std::string& complaint) const {
+  return DeviceError(binary.empty() ? does_not_compile(text.name, name_, complaint)
+                                    : foreign_binary(text.name, name_, complaint));
+}
+
+std::vector<KernelArgument> QueuedBackend::parameters_of(const Launch& launch) const {
+  std::vector<KernelArgument> values;
+  values.reserve(2 * launch.arguments.size());
+  for (const KernelArgument& argument : launch.arguments) {
+    if (argument.kind != KernelArgument::Kind::address) {
+      values.push_back(argument);
+      continue;
+    }
+    const auto found = blocks_.find(argument.address, 0);
+    if (argument.address != nullptr && !found) throw InternalError(outside());
+    values.push_back(KernelArgument::of(static_cast<const void*>(found ? found->value : nullptr)));
+    values.push_back(KernelArgument::of(static_cast<std::int64_t>(found ? found->offset : 0)));
+  }
+  return values;
+}
+
+void QueuedBackend::refuse_launch(const std::string& kernel, std::size_t parameters,
+                                  std::size_t expected, int items, std::size_t expected_items) {
+  throw InternalError(
+      fmt::format("[{}] kernel {}: got {} parameters and {} items, expected {} and {}", name_,
+                  kernel, parameters, items, expected, expected_items));
+}
+
+void QueuedBackend::copy(Queue queue, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return check();
+  const auto target = blocks_.find(to, bytes);
+  const auto source = blocks_.find(from, bytes);
+  if (target && source) return copy_within(queue, *target, *source, bytes);
+  if (target && staging_.find(from, bytes)) return copy_in(queue, *target, from, bytes);
+  if (source && staging_.find(to, bytes)) return copy_out(queue, to, *source, bytes);
+  throw InternalError(outside());
+}
+
+void QueuedBackend::fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) {
+  if (bytes == 0) return check();
+  const auto target = blocks_.find(to, bytes);
+  if (!target) throw InternalError(outside());
+  fill_place(queue, *target, byte, bytes);
+}
+
+bool QueuedBackend::owns(const void* address) const noexcept {
+  return blocks_.find(address, 1).has_value();
 }
 
 // Precondition of those below: order_ is held.

@@ -10,8 +10,10 @@
 #include <string>
 #include <utility>
 
+#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/device/backend.hpp"
+#include "palimpsest/device/ranges.hpp"
 
 namespace palimpsest {
 
@@ -23,6 +25,9 @@ class QueuedBackend : public DeviceBackend {
   void wait(Queue queue, Queue marked, Mark mark) final;
   bool passed(Queue queue, Mark mark) final;
   void wait_on_host(Queue queue, Mark mark) final;
+  void copy(Queue queue, void* to, const void* from, std::size_t bytes) final;
+  void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) final;
+  bool owns(const void* address) const noexcept final;
 
  protected:
   /// The end of a command. Its deleter releases it.
@@ -38,12 +43,35 @@ class QueuedBackend : public DeviceBackend {
   virtual int enqueue_wait(Queue queue, void* other, Ending& ending) = 0;
   virtual std::string text_of_error(int code) const = 0;
 
+  /// An allocation by its handle of the driver, and an offset in it.
+  using Place = Ranges<void*>::Found;
+  /// Each enqueues one command, of at least one byte.
+  virtual void copy_within(Queue queue, const Place& to, const Place& from, std::size_t bytes) = 0;
+  virtual void copy_in(Queue queue, const Place& to, const void* from, std::size_t bytes) = 0;
+  virtual void copy_out(Queue queue, void* to, const Place& from, std::size_t bytes) = 0;
+  virtual void fill_place(Queue queue, const Place& to, std::uint8_t byte, std::size_t bytes) = 0;
+
   const std::string& device_name() const { return name_; }
   bool is_forked() const noexcept { return process_generation() != generation_; }
   /// Throws if no command can be enqueued any more.
   void check();
   bool is_lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
-  std::string outside() const;
+
+  /// The error of load() for the text, or for the binary if there is one.
+  DeviceError refused(const KernelText& text, std::span<const std::byte> binary,
+                      const std::string& complaint) const;
+  /// The kernels of a launch, which this backend has loaded.
+  template <class Kernels>
+  const Kernels& kernels_of(const Launch& launch) const {
+    const auto* const kernels = dynamic_cast<const Kernels*>(launch.program);
+    if (kernels == nullptr || kernels->of != this) throw InternalError(foreign_kernels());
+    return *kernels;
+  }
+  /// The parameters of a kernel, of 8 bytes each: an address is the handle of its allocation and
+  /// an offset.
+  std::vector<KernelArgument> parameters_of(const Launch& launch) const;
+  [[noreturn]] void refuse_launch(const std::string& kernel, std::size_t parameters,
+                                  std::size_t expected, int items, std::size_t expected_items);
 
   /// Calls call(ending), which enqueues one command and returns the driver's error, one at a time.
   template <class Call>
@@ -70,6 +98,9 @@ class QueuedBackend : public DeviceBackend {
   /// Forgets all commands.
   void forget_commands();
 
+  Ranges<void*> blocks_;
+  Ranges<void*> staging_;
+
  private:
   // A queue with its commands from number done + 1 on.
   struct Line {
@@ -81,6 +112,8 @@ class QueuedBackend : public DeviceBackend {
   void settle(Line& line);
   Ending make_room();
   Ending running_at(Queue queue, Mark mark);
+  std::string outside() const;
+  std::string foreign_kernels() const;
   Line& line_of(Queue queue) { return lines_[static_cast<std::size_t>(queue)]; }
 
   const std::string name_;  // `opencl:0`

@@ -7,6 +7,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/pointer_map.hpp"
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/graph/marks.hpp"
 #include "palimpsest/memory/claimed_ranges.hpp"
 #include "palimpsest/run/stretched_values.hpp"
@@ -82,16 +83,13 @@ struct Container::DefaultUpdate {
   std::vector<std::weak_ptr<VariableNode>> originals;
 };
 
-// Users read values on the host if they gave one on an accelerator.
-static Device home_of(Device first) { return first.is_host() ? first : Device{}; }
-
 Container::Container(TensorType type, const Value& value, ContainerOptions options)
     : type_(std::move(type)),
       name_(std::move(options.name)),
       strict_(options.strict),
       allow_downcast_(options.allow_downcast),
       id_(next_container_id()),
-      home_(home_of(value.tensor().defined() ? value.tensor().device() : type_.device)) {
+      home_(host_of(value.tensor().defined() ? value.tensor().device() : type_.device)) {
   after_fork_in_child(HeldScope::keep_all_in_child);
   store(admitted(value, options.borrow));
 }

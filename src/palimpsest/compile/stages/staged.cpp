@@ -6,6 +6,7 @@
 
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/compile/stages/staged_run.hpp"
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/graph/marks.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
@@ -44,8 +45,6 @@ Tensor without_values(const TensorType& type) {
   return is_empty ? Tensor::empty(type.shape, type.dtype, type.device)
                   : Tensor::zeros({}, type.dtype, type.device).expand(type.shape);
 }
-
-Device host_of(Device device) { return device.is_host() ? device : Device{}; }
 
 // Runs an op by itself, with memory of the extents that it measures. It runs on the host, like the
 // steps of plans on accelerators.

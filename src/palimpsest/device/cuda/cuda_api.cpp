@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/device/cuda/cuda_api.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <initializer_list>
-
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/device/loaded_library.hpp"
 #include "palimpsest/device/quiet_signals.hpp"
 
 namespace palimpsest::cuda {
@@ -14,36 +12,17 @@ namespace {
 
 constexpr int kOldestDriver = 12000;
 
-template <class Functions>
-struct Loaded {
-  Functions functions;
-  std::string why;  // empty: all functions are there
-};
-
-void* open_first(std::initializer_list<const char*> names) {
-  for (const char* const name : names) {
-    if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
-}
-
-#define PALIMPSEST_CUDA_LOAD(name, exported, parameters)                            \
-  loaded.functions.name =                                                           \
-      reinterpret_cast<decltype(loaded.functions.name)>(dlsym(library, #exported)); \
-  if (loaded.functions.name == nullptr && loaded.why.empty()) loaded.why = #exported;
+#define PALIMPSEST_CUDA_LOAD(name, exported, parameters) \
+  loaded.find(#exported, loaded.functions.name);
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
-Loaded<Driver> open_driver() {
-  Loaded<Driver> loaded;
+LoadedLibrary<Driver> open_driver() {
   const QuietSignals quiet;
-  void* const library = open_first({"libcuda.so.1"});
-  if (library == nullptr) {
-    loaded.why = "no CUDA driver (libcuda.so.1) here";
-    return loaded;
-  }
+  LoadedLibrary<Driver> loaded({"libcuda.so.1"}, "no CUDA driver (libcuda.so.1) here");
+  if (loaded.library == nullptr) return loaded;
   PALIMPSEST_CUDA_FUNCTIONS(PALIMPSEST_CUDA_LOAD)
-  if (loaded.why == "cuFuncGetParamInfo") loaded.why.clear();  // of later drivers
+  if (loaded.missing == "cuFuncGetParamInfo") loaded.missing.clear();  // of later drivers
   const Driver& driver = loaded.functions;
   int has = 0;
   if (driver.cuInit == nullptr || driver.cuDriverGetVersion == nullptr) {
@@ -56,8 +35,8 @@ Loaded<Driver> open_driver() {
   } else if (driver.cuDriverGetVersion(&has) == 0 && has < kOldestDriver) {
     loaded.why =
         fmt::format("driver {}, expected {} or later", version(has), version(kOldestDriver));
-  } else if (!loaded.why.empty()) {
-    loaded.why = "the CUDA driver (libcuda.so.1) here lacks " + loaded.why;
+  } else if (!loaded.missing.empty()) {
+    loaded.why = "the CUDA driver (libcuda.so.1) here lacks " + loaded.missing;
   } else if (code != 0) {
     loaded.why = code == kNoDevice ? "no CUDA device here"
                                    : "the CUDA driver gives " + error_name(driver, code);
@@ -65,35 +44,25 @@ Loaded<Driver> open_driver() {
   return loaded;
 }
 
-Loaded<Nvrtc> open_nvrtc() {
-  Loaded<Nvrtc> loaded;
+LoadedLibrary<Nvrtc> open_nvrtc() {
   const QuietSignals quiet;
-  void* const library = open_first({"libnvrtc.so.13", "libnvrtc.so.12"});
-  if (library == nullptr) {
-    loaded.why = "no NVRTC (libnvrtc.so.13, .12) here";
-    return loaded;
-  }
+  LoadedLibrary<Nvrtc> loaded({"libnvrtc.so.13", "libnvrtc.so.12"},
+                              "no NVRTC (libnvrtc.so.13, .12) here");
+  if (loaded.library == nullptr) return loaded;
   PALIMPSEST_NVRTC_FUNCTIONS(PALIMPSEST_CUDA_LOAD)
-  if (!loaded.why.empty()) loaded.why = "NVRTC here lacks " + loaded.why;
+  if (!loaded.missing.empty()) loaded.why = "NVRTC here lacks " + loaded.missing;
   return loaded;
 }
 #undef PALIMPSEST_CUDA_LOAD
 
-template <class Functions>
-const Functions* usable(const Loaded<Functions>& loaded, std::string* why) {
-  if (loaded.why.empty()) return &loaded.functions;
-  if (why != nullptr) *why = loaded.why;
-  return nullptr;
-}
-
 }  // namespace
 
 const Driver* load_driver(std::string* why) {
-  return usable(immortal([] { return open_driver(); }), why);
+  return immortal([] { return open_driver(); }).usable(why);
 }
 
 const Nvrtc* load_nvrtc(std::string* why) {
-  return usable(immortal([] { return open_nvrtc(); }), why);
+  return immortal([] { return open_nvrtc(); }).usable(why);
 }
 
 std::string error_name(const Driver& driver, Result code) {

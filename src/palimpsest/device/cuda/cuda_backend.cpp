@@ -8,12 +8,10 @@
 #include <mutex>
 #include <utility>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/device/messages.hpp"
 #include "palimpsest/device/queued_backend.hpp"
 #include "palimpsest/device/quiet_signals.hpp"
-#include "palimpsest/device/ranges.hpp"
 
 namespace palimpsest::cuda {
 namespace {
@@ -65,7 +63,7 @@ DeviceFacts facts_of(const Driver& driver, DeviceId device) {
   return facts;
 }
 
-Address address_of(const void* p) { return reinterpret_cast<Address>(p); }
+Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
 // A module in a context. Commands that have been enqueued keep it.
 struct LoadedModule {
@@ -124,9 +122,9 @@ class Backend final : public QueuedBackend {
       const Current current(driver_, context_);
       for (const Stream stream : streams_) driver_.cuStreamSynchronize(stream);
       forget_commands();
-      for (const Freed& freed : freed_) driver_.cuMemFree(address_of(freed.first));
+      for (const Freed& freed : freed_) driver_.cuMemFree(address(freed.first));
       blocks_.for_each(
-          [this](std::byte* first, std::size_t, Nothing) { driver_.cuMemFree(address_of(first)); });
+          [this](std::byte* first, std::size_t, void*) { driver_.cuMemFree(address(first)); });
     }
     release();
   }
@@ -140,7 +138,7 @@ class Backend final : public QueuedBackend {
     Address address = 0;
     if (driver_.cuMemAlloc(&address, bytes) != 0) return nullptr;
     std::byte* const first = reinterpret_cast<std::byte*>(address);
-    if (blocks_.add(first, bytes, {})) return first;
+    if (blocks_.add(first, bytes, first)) return first;
     driver_.cuMemFree(address);
     return nullptr;
   }
@@ -177,39 +175,6 @@ class Backend final : public QueuedBackend {
   KernelProgram load(const KernelText& text, std::span<const std::byte> binary) override;
   void launch(Queue queue, const Launch& launch) override;
 
-  void copy(Queue queue, void* to, const void* from, std::size_t bytes) override {
-    if (bytes == 0) return check();
-    const bool is_target = blocks_.find(to, bytes).has_value();
-    const bool is_source = blocks_.find(from, bytes).has_value();
-    if (is_target && is_source) {
-      command(queue, "cuMemcpyDtoDAsync", [&](Stream stream) {
-        return driver_.cuMemcpyDtoDAsync(address_of(to), address_of(from), bytes, stream);
-      });
-    } else if (is_target && staging_.find(from, bytes)) {
-      command(queue, "cuMemcpyHtoDAsync", [&](Stream stream) {
-        return driver_.cuMemcpyHtoDAsync(address_of(to), from, bytes, stream);
-      });
-    } else if (is_source && staging_.find(to, bytes)) {
-      command(queue, "cuMemcpyDtoHAsync", [&](Stream stream) {
-        return driver_.cuMemcpyDtoHAsync(to, address_of(from), bytes, stream);
-      });
-    } else {
-      throw InternalError(outside());
-    }
-  }
-
-  void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) override {
-    if (bytes == 0) return check();
-    if (!blocks_.find(to, bytes)) throw InternalError(outside());
-    command(queue, "cuMemsetD8Async", [&](Stream stream) {
-      return driver_.cuMemsetD8Async(address_of(to), byte, bytes, stream);
-    });
-  }
-
-  bool owns(const void* address) const noexcept override {
-    return blocks_.find(address, 1).has_value();
-  }
-
  protected:
   int status_of(void* ending) noexcept override {
     const Current current(driver_, context_);
@@ -227,8 +192,30 @@ class Backend final : public QueuedBackend {
   }
   std::string text_of_error(int code) const override { return error_name(driver_, code); }
 
+  void copy_within(Queue queue, const Place& to, const Place& from, std::size_t bytes) override {
+    command(queue, "cuMemcpyDtoDAsync", [&](Stream stream) {
+      return driver_.cuMemcpyDtoDAsync(address_of(to), address_of(from), bytes, stream);
+    });
+  }
+  void copy_in(Queue queue, const Place& to, const void* from, std::size_t bytes) override {
+    command(queue, "cuMemcpyHtoDAsync", [&](Stream stream) {
+      return driver_.cuMemcpyHtoDAsync(address_of(to), from, bytes, stream);
+    });
+  }
+  void copy_out(Queue queue, void* to, const Place& from, std::size_t bytes) override {
+    command(queue, "cuMemcpyDtoHAsync", [&](Stream stream) {
+      return driver_.cuMemcpyDtoHAsync(to, address_of(from), bytes, stream);
+    });
+  }
+  void fill_place(Queue queue, const Place& to, std::uint8_t byte, std::size_t bytes) override {
+    command(queue, "cuMemsetD8Async", [&](Stream stream) {
+      return driver_.cuMemsetD8Async(address_of(to), byte, bytes, stream);
+    });
+  }
+
  private:
-  struct Nothing {};
+  // The handle of an allocation is its address.
+  static Address address_of(const Place& place) { return address(place.first) + place.offset; }
   struct Freed {
     std::byte* first;
     std::array<Mark, kQueues> marks;
@@ -266,7 +253,7 @@ class Backend final : public QueuedBackend {
       } catch (const Error&) {
         return true;
       }
-      driver_.cuMemFree(address_of(freed.first));
+      driver_.cuMemFree(address(freed.first));
       return true;
     });
   }
@@ -287,8 +274,6 @@ class Backend final : public QueuedBackend {
   const DeviceFacts facts_;
   Context context_ = nullptr;
   std::array<Stream, kQueues> streams_{};
-  Ranges<Nothing> blocks_;
-  Ranges<Nothing> staging_;
   Mutex freed_mutex_;
   std::deque<Freed> freed_;
 };
@@ -299,20 +284,18 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
   kernels->of = this;
   kernels->bytes = binary.empty() ? compile(text, facts_.isa, device_name())
                                   : std::vector<std::byte>(binary.begin(), binary.end());
-  const auto fail = [&](const std::string& complaint) {
-    return DeviceError(binary.empty() ? does_not_compile(text.name, device_name(), complaint)
-                                      : foreign_binary(text.name, device_name(), complaint));
-  };
   const QuietSignals quiet;  // of drivers that compile
   const Current current(driver_, context_);
   kernels->module = std::make_shared<LoadedModule>(driver_, context_);
   Result code = driver_.cuModuleLoadData(&kernels->module->module, kernels->bytes.data());
-  if (code != 0) throw fail(error_name(driver_, code));
+  if (code != 0) throw refused(text, binary, error_name(driver_, code));
   for (const std::string& name : text.kernels) {
     Kernels::Entry& entry = kernels->entries.emplace_back();
     entry.name = name;
     code = driver_.cuModuleGetFunction(&entry.function, kernels->module->module, name.c_str());
-    if (code != 0) throw fail("no kernel '" + name + "': " + error_name(driver_, code));
+    if (code != 0) {
+      throw refused(text, binary, "no kernel '" + name + "': " + error_name(driver_, code));
+    }
     driver_.cuFuncGetAttribute(&entry.most_items, kMaxItems, entry.function);
     if (driver_.cuFuncGetParamInfo == nullptr) continue;
     std::size_t offset = 0;
@@ -325,31 +308,13 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
 }
 
 void Backend::launch(Queue queue, const Launch& launch) {
-  const auto* const kernels = dynamic_cast<const Kernels*>(launch.program);
-  if (kernels == nullptr || kernels->of != this) {
-    throw InternalError(fmt::format("[{}] kernels of another device", device_name()));
-  }
-  const Kernels::Entry& entry = kernels->entries.at(launch.kernel);
-  // Parameters of 8 bytes each.
-  std::vector<KernelArgument> values;
-  values.reserve(2 * launch.arguments.size());
-  for (const KernelArgument& argument : launch.arguments) {
-    if (argument.kind != KernelArgument::Kind::address) {
-      values.push_back(argument);
-      continue;
-    }
-    const auto found = blocks_.find(argument.address, 0);
-    if (argument.address != nullptr && !found) throw InternalError(outside());
-    values.push_back(KernelArgument::of(static_cast<const void*>(found ? found->first : nullptr)));
-    values.push_back(KernelArgument::of(static_cast<std::int64_t>(found ? found->offset : 0)));
-  }
+  const Kernels& kernels = kernels_of<Kernels>(launch);
+  const Kernels::Entry& entry = kernels.entries.at(launch.kernel);
+  std::vector<KernelArgument> values = parameters_of(launch);
   if ((entry.parameters != 0 && values.size() != entry.parameters) ||
       launch.items > entry.most_items) {
-    throw InternalError(
-        fmt::format("[{}] kernel {}: got {} parameters and {} items, expected {} "
-                    "and {}",
-                    device_name(), entry.name, values.size(), launch.items, entry.parameters,
-                    entry.most_items));
+    refuse_launch(entry.name, values.size(), entry.parameters, launch.items,
+                  static_cast<std::size_t>(entry.most_items));
   }
   if (std::find(launch.groups.begin(), launch.groups.end(), 0) != launch.groups.end()) {
     return check();
@@ -365,7 +330,7 @@ void Backend::launch(Queue queue, const Launch& launch) {
             static_cast<unsigned>(launch.groups[1]), static_cast<unsigned>(launch.groups[2]),
             static_cast<unsigned>(launch.items), 1, 1, 0, stream, pointers.data(), nullptr);
       },
-      kernels->module);
+      kernels.module);
 }
 
 }  // namespace

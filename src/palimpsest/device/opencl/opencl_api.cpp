@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/device/opencl/opencl_api.hpp"
 
-#include <dlfcn.h>
-
 #include <iterator>
 
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/device/loaded_library.hpp"
 #include "palimpsest/device/quiet_signals.hpp"
 
 namespace palimpsest::opencl {
 namespace {
 
-struct LoadedApi {
-  Api api;
-  std::string why;  // empty: all functions are there
-};
-
-LoadedApi open_loader() {
-  LoadedApi loaded;
+LoadedLibrary<Api> open_loader() {
   const QuietSignals quiet;
-  void* const library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    loaded.why = "no OpenCL loader (libOpenCL.so.1) here";
-    return loaded;
-  }
-  std::string missing;
-#define PALIMPSEST_OPENCL_LOAD(Result, name, parameters)                                \
-  loaded.api.name = reinterpret_cast<decltype(loaded.api.name)>(dlsym(library, #name)); \
-  if (loaded.api.name == nullptr && missing.empty()) missing = #name;
+  LoadedLibrary<Api> loaded({"libOpenCL.so.1"}, "no OpenCL loader (libOpenCL.so.1) here");
+  if (loaded.library == nullptr) return loaded;
+#define PALIMPSEST_OPENCL_LOAD(Result, name, parameters) loaded.find(#name, loaded.functions.name);
   PALIMPSEST_OPENCL_FUNCTIONS(PALIMPSEST_OPENCL_LOAD)
 #undef PALIMPSEST_OPENCL_LOAD
-  if (!missing.empty()) {
-    loaded.why = "the OpenCL loader (libOpenCL.so.1) here lacks " + missing +
+  if (!loaded.missing.empty()) {
+    loaded.why = "the OpenCL loader (libOpenCL.so.1) here lacks " + loaded.missing +
                  ", expected OpenCL 1.2 or later";
   }
   return loaded;
@@ -40,10 +27,7 @@ LoadedApi open_loader() {
 }  // namespace
 
 const Api* load_api(std::string* why) {
-  const LoadedApi& loaded = immortal([] { return open_loader(); });
-  if (loaded.why.empty()) return &loaded.api;
-  if (why != nullptr) *why = loaded.why;
-  return nullptr;
+  return immortal([] { return open_loader(); }).usable(why);
 }
 
 std::string error_name(Int code) {

@@ -13,12 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "palimpsest/base/error.hpp"
 #include "palimpsest/base/fork.hpp"
 #include "palimpsest/device/messages.hpp"
 #include "palimpsest/device/queued_backend.hpp"
 #include "palimpsest/device/quiet_signals.hpp"
-#include "palimpsest/device/ranges.hpp"
 #include "palimpsest/device/text/preludes.hpp"
 
 namespace palimpsest::opencl {
@@ -140,8 +138,8 @@ class Backend final : public QueuedBackend {
     if (is_forked()) return;
     for (const CommandQueue queue : queues_) api_.clFinish(queue);
     forget_commands();
-    blocks_.for_each([this](std::byte* first, std::size_t bytes, Mem mem) {
-      api_.clReleaseMemObject(mem);
+    blocks_.for_each([this](std::byte* first, std::size_t bytes, void* mem) {
+      api_.clReleaseMemObject(static_cast<Mem>(mem));
       ::munmap(first, whole_pages(bytes));
     });
     release();
@@ -167,9 +165,9 @@ class Backend final : public QueuedBackend {
 
   void give_back(std::byte* first, std::size_t bytes) noexcept override {
     if (first == nullptr || is_forked()) return;
-    const std::optional<Mem> mem = blocks_.take(first, bytes);
+    const std::optional<void*> mem = blocks_.take(first, bytes);
     if (!mem) return;
-    api_.clReleaseMemObject(*mem);  // once the commands that use it have run
+    api_.clReleaseMemObject(static_cast<Mem>(*mem));  // once the commands that use it have run
     obtained_ -= bytes;
     ::munmap(first, whole_pages(bytes));
   }
@@ -191,44 +189,6 @@ class Backend final : public QueuedBackend {
   KernelProgram load(const KernelText& text, std::span<const std::byte> binary) override;
   void launch(Queue queue, const Launch& launch) override;
 
-  void copy(Queue queue, void* to, const void* from, std::size_t bytes) override {
-    if (bytes == 0) return check();
-    const auto target = blocks_.find(to, bytes);
-    const auto source = blocks_.find(from, bytes);
-    if (target && source) {
-      command(queue, "clEnqueueCopyBuffer", [&](CommandQueue line, Event* event) {
-        return api_.clEnqueueCopyBuffer(line, source->value, target->value, source->offset,
-                                        target->offset, bytes, 0, nullptr, event);
-      });
-    } else if (target && staging_.find(from, bytes)) {
-      command(queue, "clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
-        return api_.clEnqueueWriteBuffer(line, target->value, kFalse, target->offset, bytes, from,
-                                         0, nullptr, event);
-      });
-    } else if (source && staging_.find(to, bytes)) {
-      command(queue, "clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
-        return api_.clEnqueueReadBuffer(line, source->value, kFalse, source->offset, bytes, to, 0,
-                                        nullptr, event);
-      });
-    } else {
-      throw InternalError(outside());
-    }
-  }
-
-  void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) override {
-    if (bytes == 0) return check();
-    const auto target = blocks_.find(to, bytes);
-    if (!target) throw InternalError(outside());
-    command(queue, "clEnqueueFillBuffer", [&](CommandQueue line, Event* event) {
-      return api_.clEnqueueFillBuffer(line, target->value, &byte, 1, target->offset, bytes, 0,
-                                      nullptr, event);
-    });
-  }
-
-  bool owns(const void* address) const noexcept override {
-    return blocks_.find(address, 1).has_value();
-  }
-
  protected:
   int status_of(void* ending) noexcept override {
     Int status = 0;
@@ -248,8 +208,32 @@ class Backend final : public QueuedBackend {
   }
   std::string text_of_error(int code) const override { return error_name(code); }
 
+  void copy_within(Queue queue, const Place& to, const Place& from, std::size_t bytes) override {
+    command(queue, "clEnqueueCopyBuffer", [&](CommandQueue line, Event* event) {
+      return api_.clEnqueueCopyBuffer(line, mem(from), mem(to), from.offset, to.offset, bytes, 0,
+                                      nullptr, event);
+    });
+  }
+  void copy_in(Queue queue, const Place& to, const void* from, std::size_t bytes) override {
+    command(queue, "clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
+      return api_.clEnqueueWriteBuffer(line, mem(to), kFalse, to.offset, bytes, from, 0, nullptr,
+                                       event);
+    });
+  }
+  void copy_out(Queue queue, void* to, const Place& from, std::size_t bytes) override {
+    command(queue, "clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
+      return api_.clEnqueueReadBuffer(line, mem(from), kFalse, from.offset, bytes, to, 0, nullptr,
+                                      event);
+    });
+  }
+  void fill_place(Queue queue, const Place& to, std::uint8_t byte, std::size_t bytes) override {
+    command(queue, "clEnqueueFillBuffer", [&](CommandQueue line, Event* event) {
+      return api_.clEnqueueFillBuffer(line, mem(to), &byte, 1, to.offset, bytes, 0, nullptr, event);
+    });
+  }
+
  private:
-  struct Staging {};
+  static Mem mem(const Place& place) { return static_cast<Mem>(place.value); }
 
   // Calls call(queue, event), which enqueues one command.
   template <class Call>
@@ -306,8 +290,6 @@ class Backend final : public QueuedBackend {
   Context context_ = nullptr;
   std::array<CommandQueue, kQueues> queues_{};
   std::atomic<std::size_t> obtained_{0};  // bytes
-  Ranges<Mem> blocks_;
-  Ranges<Staging> staging_;
 };
 
 ProgramId Backend::build(const KernelText& text, std::span<const std::byte> binary) {
@@ -336,8 +318,7 @@ ProgramId Backend::build(const KernelText& text, std::span<const std::byte> bina
                                 complaint);
     api_.clReleaseProgram(program);
   }
-  throw DeviceError(binary.empty() ? does_not_compile(text.name, device_name(), complaint)
-                                   : foreign_binary(text.name, device_name(), complaint));
+  throw refused(text, binary, complaint);
 }
 
 KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> binary) {
@@ -350,11 +331,7 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
     Kernels::Entry& entry = kernels->entries.emplace_back();
     entry.name = name;
     entry.kernel = api_.clCreateKernel(program, name.c_str(), &code);
-    if (code != 0) {
-      const std::string complaint = "no kernel '" + name + "': " + error_name(code);
-      throw DeviceError(binary.empty() ? does_not_compile(text.name, device_name(), complaint)
-                                       : foreign_binary(text.name, device_name(), complaint));
-    }
+    if (code != 0) throw refused(text, binary, "no kernel '" + name + "': " + error_name(code));
     std::array<std::size_t, 3> items{};
     api_.clGetKernelInfo(entry.kernel, kKernelParameters, sizeof entry.parameters,
                          &entry.parameters, nullptr);
@@ -366,34 +343,15 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
 }
 
 void Backend::launch(Queue queue, const Launch& launch) {
-  const auto* const kernels = dynamic_cast<const Kernels*>(launch.program);
-  if (kernels == nullptr || kernels->of != this) {
-    throw InternalError(fmt::format("[{}] kernels of another device", device_name()));
-  }
-  auto& entry = kernels->entries.at(launch.kernel);
+  auto& entry = kernels_of<Kernels>(launch).entries.at(launch.kernel);
   std::array<std::size_t, 3> all{};
   for (std::size_t d = 0; d < 3; ++d) all[d] = static_cast<std::size_t>(launch.groups[d]);
   const auto items = static_cast<std::size_t>(launch.items);
   const std::array<std::size_t, 3> group{items, 1, 1};
   all[0] *= items;
-  // Parameters of 8 bytes each.
-  std::vector<KernelArgument> values;
-  values.reserve(2 * launch.arguments.size());
-  for (const KernelArgument& argument : launch.arguments) {
-    if (argument.kind != KernelArgument::Kind::address) {
-      values.push_back(argument);
-      continue;
-    }
-    const auto found = blocks_.find(argument.address, 0);
-    if (argument.address != nullptr && !found) throw InternalError(outside());
-    values.push_back(KernelArgument::of(static_cast<const void*>(found ? found->value : nullptr)));
-    values.push_back(KernelArgument::of(static_cast<std::int64_t>(found ? found->offset : 0)));
-  }
+  const std::vector<KernelArgument> values = parameters_of(launch);
   if (values.size() != entry.parameters || items != entry.items) {
-    throw InternalError(fmt::format(
-        "[{}] kernel {}: got {} parameters and {} items, expected {} "
-        "and {}",
-        device_name(), entry.name, values.size(), items, entry.parameters, entry.items));
+    refuse_launch(entry.name, values.size(), entry.parameters, launch.items, entry.items);
   }
   if (all[0] == 0 || all[1] == 0 || all[2] == 0) return check();
   const auto run = [&](CommandQueue line, Event* event) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/memory/lent_memory.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/rewrite/patterns.hpp"
@@ -48,9 +49,7 @@ Replacements compute(const FunctionGraph&, const Apply& node) {
   std::vector<Tensor> results;
   std::vector<MutableView> outputs;
   for (const Variable& v : node.outputs()) {
-    const Device device = v.type().device;
-    results.push_back(
-        Tensor::empty(v.type().shape, v.dtype(), device.is_host() ? device : Device{}));
+    results.push_back(Tensor::empty(v.type().shape, v.dtype(), host_of(v.type().device)));
   }
   for (Tensor& t : results) outputs.push_back(t.mutable_view());
   Tensor scratch =
