@@ -15,13 +15,12 @@ const ops::IfElse* ifelse_of(const Apply& node) {
   return node.defined() ? dynamic_cast<const ops::IfElse*>(&node.op()) : nullptr;
 }
 
-using Nodes = std::unordered_set<const ApplyNode*>;
-
 }  // namespace
 
-Branches::Branches(const FunctionGraph& graph, std::vector<Apply>& order, Needs needs) {
+Branches::Branches(const FunctionGraph& graph, std::vector<Apply>& order, Needs needs,
+                   const Nodes& whole) {
   if (std::none_of(order.begin(), order.end(), ifelse_of)) return;
-  for (auto node = order.rbegin(); node != order.rend(); ++node) assign(graph, *node, needs);
+  for (auto node = order.rbegin(); node != order.rend(); ++node) assign(graph, *node, needs, whole);
   hoist_conditions(order);
   drop_late_conditions(order);
 }
@@ -101,14 +100,16 @@ int Branches::add(const Apply& node, bool when) {
 }
 
 // Nodes come after all that use them, so the branches of the users are known.
-void Branches::assign(const FunctionGraph& graph, const Apply& node, Needs needs) {
+void Branches::assign(const FunctionGraph& graph, const Apply& node, Needs needs,
+                      const Nodes& whole) {
   std::optional<int> branch;
   std::vector<int> needed_in;  // the branches of users that are never idle
   for (const Variable& v : node.outputs()) {
     for (const Use& use : graph.uses(v)) {
       int needed_by = -1;
       bool is_needed = true;
-      if (const ops::IfElse* op = ifelse_of(use.node); op && use.index > 0) {
+      const ops::IfElse* const op = ifelse_of(use.node);
+      if (op && use.index > 0 && !whole.contains(use.node.node())) {
         needed_by = add(use.node, use.index <= static_cast<int>(op->count()));
       } else if (use.node.defined()) {
         is_needed = needs == Needs::extents_too || use.node.op().uses_elements(use.node, use.index);

@@ -31,9 +31,11 @@ class Branches {
   /// Uses of a value that need it: those of its elements, or also those of its extents, where these
   /// are known with the value only.
   enum class Needs { elements, extents_too };
+  using Nodes = std::unordered_set<const ApplyNode*>;
   /// Moves the inputs of conditions in front of the branches' steps if data and memory allow; if
-  /// not, the steps run in any case.
-  Branches(const FunctionGraph& graph, std::vector<Apply>& order, Needs needs = Needs::elements);
+  /// not, the steps run in any case. An ifelse of `whole` needs both of its values.
+  Branches(const FunctionGraph& graph, std::vector<Apply>& order, Needs needs = Needs::elements,
+           const Nodes& whole = {});
 
   bool empty() const { return list_.empty(); }
   /// The innermost branch of a node; -1: it runs in any case.
@@ -56,7 +58,7 @@ class Branches {
   int common(int a, int b);
   int depth(int branch) const { return branch < 0 ? -1 : (*this)[branch].depth; }
   int at_depth(int branch, int depth) const;
-  void assign(const FunctionGraph& graph, const Apply& node, Needs needs);
+  void assign(const FunctionGraph& graph, const Apply& node, Needs needs, const Nodes& whole);
   void hoist_conditions(std::vector<Apply>& order) const;
   void drop_late_conditions(const std::vector<Apply>& order);
 

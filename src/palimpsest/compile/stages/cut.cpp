@@ -9,17 +9,50 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/loop/measured_op.hpp"
 
 namespace palimpsest {
 namespace {
 
+bool is_known(const Variable& v) { return v.type().is_fully_known(); }
+
+// Choices whose branches fit whether or not they are taken: all extents are known, no step of a
+// branch can fail or runs by itself, and no value is of a step that may be idle.
+Branches::Nodes whole_choices(const FunctionGraph& graph, std::vector<Apply> order) {
+  Branches::Nodes whole;
+  const Branches branches(graph, order, Branches::Needs::extents_too);
+  std::unordered_set<int> other;  // branches with a step that may not fit
+  for (const Apply& node : order) {
+    const auto* const choice = dynamic_cast<const ops::IfElse*>(&node.op());
+    const auto fits = [&](const Variable& v) {
+      return is_known(v) && !(v.owner().defined() && branches.may_be_idle(v.owner()));
+    };
+    bool is_safe = !node.op().can_fail() && std::ranges::all_of(node.inputs(), fits) &&
+                   std::ranges::all_of(node.outputs(), is_known);
+    if (choice) {
+      is_safe = is_safe && !other.contains(branches.find(node, true)) &&
+                !other.contains(branches.find(node, false));
+      if (is_safe) whole.insert(node.node());
+    } else {
+      is_safe = is_safe && !ops::may_decide_extents(node);
+    }
+    int branch = is_safe ? -1 : branches.of(node);
+    for (; branch >= 0 && other.insert(branch).second; branch = branches[branch].parent) {
+    }
+  }
+  return whole;
+}
+
 class Cutter {
  public:
-  Cutter(const FunctionGraph& graph, const std::vector<Apply>& order, const Branches& branches)
+  Cutter(const FunctionGraph& graph, const std::vector<Apply>& order, const Branches::Nodes& whole,
+         const Branches& branches)
       : graph_(graph), order_(order), branches_(branches) {
     for (const Apply& node : order) {
-      if (ops::may_decide_extents(node)) by_itself_.insert(node.node());
+      if (ops::may_decide_extents(node) && !whole.contains(node.node())) {
+        by_itself_.insert(node.node());
+      }
     }
     if (by_itself_.empty()) {
       throw InternalError("[function] an op left extents open that no elements decide");
@@ -160,7 +193,8 @@ class Cutter {
 
 Cut::Cut(const FunctionGraph& graph)
     : order(graph.toposort()),
-      branches(graph, order, Branches::Needs::extents_too),
-      stages(Cutter(graph, order, branches).run()) {}
+      whole(whole_choices(graph, order)),
+      branches(graph, order, Branches::Needs::extents_too, whole),
+      stages(Cutter(graph, order, whole, branches).run()) {}
 
 }  // namespace palimpsest

@@ -10,7 +10,8 @@ namespace palimpsest {
 
 /// A part of a graph that runs as one.
 struct ProgramStage {
-  /// An ifelse, or an application whose inputs' elements may decide extents: it runs by itself.
+  /// An application whose inputs' elements may decide extents, such as of an ifelse whose branches
+  /// differ: it runs by itself.
   /// Undefined: the stage is a function from `inputs` to `outputs`.
   Apply node = {};
   int branch = -1;  // it runs only where this one is taken; -1: always
@@ -30,6 +31,7 @@ struct Cut {
   explicit Cut(const FunctionGraph& graph);
 
   std::vector<Apply> order;
+  Branches::Nodes whole;  // choices that lie within one stage with all steps of their branches
   Branches branches;
   std::vector<ProgramStage> stages;
 };
