@@ -97,6 +97,16 @@ TEST_F(FuseSums, TermsAreNotGathered) {
             3 * kN * 8 + 64);
 }
 
+// An array whose readers wait for the sum would lie in memory meanwhile, also if it is not taken.
+TEST_F(FuseSums, NoArrayIsMadeBeforeWhatItsReadersWaitFor) {
+  const Variable limit = ops::norm2(x) > a;
+  const Variable chosen = ops::ifelse(limit, x * 2.0 + y, ops::fft(y, {0}));
+  const Names names = ops_of({ops::fft(chosen, {0})});
+  EXPECT_EQ(std::count(names.begin(), names.end(), "Norm2"), 1);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "ElementwiseSums"), 0);
+  EXPECT_EQ(ops_of({x * 2.0 + y, ops::ifelse(limit, y, x)})[0], "ElementwiseSums");
+}
+
 TEST_F(FuseSums, ExactModesKeepTheOrderOfTheTerms) {
   const Function f =
       function({x, y}, ops::norm2(x - y), {.mode = sums_in_steps(FastRun(), 64).exact()});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostJoined = 32;  // registers
 constexpr std::size_t kMostOutputs = ElementwiseProgram::kMaxOutputs;
-constexpr std::size_t kMostSumUses = 16, kMostUses = 64;
+constexpr std::size_t kMostSumUses = 16, kMostUses = 64, kMostWaiting = 256;
 
 using Kind = SumOfOutputs::Kind;
 
@@ -413,8 +413,41 @@ class SumJoin {
       });
     };
     if (stays(pass) && stays(next)) return {};
+    const bool is_beside = !other_is_first && !reads(other, node);
+    if (is_beside && (waits_for(other, node) || waits_for(node, other))) return {};
     const Apply with = node_of(made, ops_);
     return with.defined() ? put(graph_, made, with, node, other, "fuse_sums") : Apply();
+  }
+
+  static bool reads(const Apply& reader, const Apply& node) {
+    return std::any_of(reader.inputs().begin(), reader.inputs().end(),
+                       [&](const Variable& v) { return v.owner() == node; });
+  }
+
+  // True if a reader of the node's arrays needs results of `other`: made in one step with them, the
+  // arrays would lie in memory meanwhile.
+  bool waits_for(const Apply& node, const Apply& other) const {
+    PointerMap<const ApplyNode, bool> seen;
+    std::vector<Apply> open{other};
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      if (i > kMostWaiting) return true;
+      for (const Variable& v : open[i].outputs()) {
+        if (graph_.use_count(v) > kMostWaiting) return true;
+        for (const Use& use : graph_.uses(v)) {
+          if (use.node.defined() && seen.try_emplace(use.node.node()).second) {
+            open.push_back(use.node);
+          }
+        }
+      }
+    }
+    const std::vector<Variable> made = node.outputs();
+    return std::any_of(made.begin(), made.end(), [&](const Variable& v) {
+      if (v.rank() == 0) return false;
+      const std::vector<Use> uses = graph_.uses(v);
+      return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+        return use.node.defined() && seen.find(use.node.node()) != nullptr;
+      });
+    });
   }
 
   // Arrays that are added up one after the other are in memory two at a time; in one pass, all of

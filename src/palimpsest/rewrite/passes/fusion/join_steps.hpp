@@ -50,8 +50,8 @@ class SharedOps {
 int join_results(FunctionGraph& graph, const RewriteHints& hints, SharedOps& ops);
 
 /// Sums over all elements, such as norms and inner products, are taken in the elementwise step that
-/// makes their operand, or in one that reads it: one pass instead of two. Sums of fewer than
-/// `least` elements stay; unknown extents count as 1.
+/// makes their operand, or in one that reads it, unless readers of its arrays wait for the sum: one
+/// pass instead of two. Sums of fewer than `least` elements stay; unknown extents count as 1.
 ///
 /// Contract  arrays are equal bit for bit; an inner product adds its terms in another order
 /// Order     one sweep, after elementwise steps and reductions are fused
