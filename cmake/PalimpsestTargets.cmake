@@ -596,14 +596,15 @@ function(palimpsest_test_options target is_optimized)
   endif()
 endfunction()
 
-# palimpsest_test_objects(NAME <sources>): objects that several test programs share.
+# palimpsest_test_objects(NAME [OPTIMIZED] <sources>): objects that several test programs share.
 function(palimpsest_test_objects name)
-  add_library(${name} OBJECT ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 O "OPTIMIZED" "" "")
+  add_library(${name} OBJECT ${O_UNPARSED_ARGUMENTS})
   # Compiled like programs.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
   target_link_libraries(${name} PRIVATE palimpsest_options GTest::gtest GTest::gmock)
-  palimpsest_test_options(${name} FALSE)
+  palimpsest_test_options(${name} ${O_OPTIMIZED})
 endfunction()
 
 # palimpsest_test(NAME LAYERS <layers> SOURCES <files> [LIBRARIES <targets>] [OPTIMIZED] [TOGETHER <suite>]):
