@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what pages say against the tree; one line per violation, exit code 1 if any.
 
-1. A type in a code span outside of code blocks, such as `ScanFile`, is a word of the code. Types of other
-   projects are written with their package: `sigpy.mri.app.SenseRecon`.
+1. A type in a code span outside of code blocks, such as `ScanFile`, is a word of the code, and so is a function
+   whose name has an underscore. Types of other projects are written with their package:
+   `sigpy.mri.app.SenseRecon`.
 2. A source in a code span, such as `tools/check_pages.py`, is there. The path of one of a layer may begin with
-   the layer's name.
+   the layer's name. A name in front of a source, such as `violations` (`tools/check_pages.py`), is in it.
 3. A count in a link to a page, such as [39 kinds](docs/operators.md), is the number of entries of the page.
 4. The version in CITATION.cff is that of CMakeLists.txt.
 5. A page of docs/ is linked from docs/index.md, or from CONTRIBUTING.md.
@@ -23,11 +24,14 @@ BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 # Not part of a path or of a dotted name, and no pattern such as `*Page*`.
 TYPE = re.compile(r"(?<![\w/.*-])[A-Z]\w*[a-z]\w*(?![\w*])")
+FUNCTION = re.compile(r"(?<![\w/.*<{-])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w*./=-])")
 SOURCE = re.compile(r"(?<![\w/.<>{}-])([\w-]+/[\w./-]*\.(?:cpp|hpp|py|md|cmake|txt))(?!\w)")
+NAMED = re.compile(r"`([\w:.]+)(?:\(\))?`\s+\(`([\w./-]+\.(?:cpp|hpp|py))`")
 LISTS = ("docs/index.md", "CONTRIBUTING.md")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 GENERATED = {"palimpsest/palimpsest.hpp"}
-STYLES = {"CamelCase"}
+STYLES = {"CamelCase", "snake_case"}
+FFTW = {"fftw_cleanup", "fftw_make_planner_thread_safe"}
 PLACES = ("", "src", "src/palimpsest")
 COUNT = re.compile(r"\[(?:about |some )?([\w-]+) [\w -]+\]\(([\w./]+\.md)\)", re.IGNORECASE)
 # Entries of pages that list all of something.
@@ -88,8 +92,8 @@ def violations(root):
         prose = BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
         for number, line in enumerate(prose.splitlines(), 1):
             for span in SPAN.findall(line):
-                for word in TYPE.findall(span):
-                    if word not in words | STYLES:
+                for word in TYPE.findall(span) + FUNCTION.findall(span):
+                    if word not in words | STYLES | FFTW:
                         yield f"{name}:{number}: no code has the name {word}"
                 for path in SOURCE.findall(span):
                     is_there = any((root / place / path).exists() for place in PLACES)
@@ -103,6 +107,13 @@ def violations(root):
                 there = len(re.findall(ENTRIES[page.name], page.read_text(), re.MULTILINE))
                 if count != there:
                     yield f"{name}:{number}: says {word} where {link} has {there} entries"
+        for pair in NAMED.finditer(prose):
+            number = prose.count("\n", 0, pair.start()) + 1
+            source = next((root / place / pair[2] for place in PLACES if (root / place / pair[2]).is_file()), None)
+            there = set(re.findall(r"\w+", source.read_text())) if source else None
+            for word in re.findall(r"\w+", pair[1]):
+                if there is not None and word not in there:
+                    yield f"{name}:{number}: {pair[2]} has no {word}"
 
 
 def main():

@@ -37,6 +37,19 @@ class CheckPages(unittest.TestCase):
         found = self.run_on({"docs/a.md": "First.\n\n```cpp\nScanFyle f;\n```\n\nSee `ScanFyle::run()`.\n"})
         self.assertEqual(found, "docs/a.md:7: no code has the name ScanFyle\n")
 
+    def test_functions_exist(self):
+        code = {"src/palimpsest/imaging/scan.cpp": "void read_scan() {}\nvoid sort_scan() {}\n"}
+        self.assertEqual(self.run_on({**code, "docs/a.md": "`read_scan` (`imaging/scan.cpp`), `g(a_b=1)`, `a_b.npy`\n"}), "")
+        self.assertEqual(self.run_on({**code, "docs/a.md": "First\n`red_scan()`\n"}),
+                         "docs/a.md:2: no code has the name red_scan\n")
+
+    def test_names_are_in_the_source_behind_them(self):
+        code = {"src/palimpsest/imaging/scan.cpp": "void ScanFile::read_scan() {}\n"}
+        pair = "First\n`ScanFile::read_scan()`\n(`imaging/scan.%s`)\n"
+        self.assertEqual(self.run_on({**code, "docs/a.md": pair % "cpp"}), "")
+        self.assertEqual(self.run_on({**code, "docs/a.md": pair % "hpp"}),
+                         "docs/a.md:2: imaging/scan.hpp has no read_scan\n")
+
     def test_types_of_other_projects_have_their_package(self):
         self.assertEqual(self.run_on({"docs/a.md": "`sigpy.mri.app.SenseRecon`, `*Page*`\n"}), "")
         self.assertIn("SenseRecon", self.run_on({"docs/a.md": "`SenseRecon(y)`\n"}))
