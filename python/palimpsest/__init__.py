@@ -43,9 +43,11 @@ from palimpsest.errors import (
 )
 from palimpsest.interop import (
     from_functions as from_functions,
+    from_mrpro as from_mrpro,
     from_pylops as from_pylops,
     from_scipy as from_scipy,
     from_sigpy as from_sigpy,
+    map_chunks as map_chunks,
     register_threadpoolctl as register_threadpoolctl,
 )
 from palimpsest.user_ops import Apply as Apply, Op as Op, as_op as as_op
@@ -60,6 +62,7 @@ _core._note_origins(__file__)
 _added: dict[type, dict[str, object]] = {
     Function: {"__signature__": _interop.FunctionSignature()},
     NamedLinop: {"as_scipy": _interop.as_scipy, "as_pylops": _interop.as_pylops, "as_sigpy": _interop.as_sigpy,
+                 "as_deepinv": _interop.as_deepinv, "as_mrpro": _interop.as_mrpro,
                  "_repr_html_": _notebook.operator_html, **_members_of_operators},
     Plan: {"_repr_html_": _notebook.plan_html},
     SolvePlan: {"_repr_html_": _notebook.solve_plan_html},

@@ -93,6 +93,50 @@ def from_sigpy(L: Any, ishape: Any, oshape: Any, *, check: bool = True) -> Any:
     return sigpy.from_sigpy(L, ishape, oshape, check=check)
 
 
+def from_mrpro(Op: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = True) -> Any:
+    """An operator of a mrpro.operators.LinearOperator, of tensors without further axes in front; see from_scipy."""
+    from palimpsest.interop import mrpro
+
+    return mrpro.from_mrpro(Op, ishape, oshape, sizes, check=check)
+
+
+def map_chunks(source: Any, path: Any = None, *, dtype: Any = None) -> Any:
+    """An array that is stored in chunks, of Zarr, Dask or h5py, as a tensor whose bytes stay in a file.
+
+    The chunks are read one after the other, so no more than one is in memory, and are written to an NPY file. A budget
+    then streams the tensor: of a mapped file only what one step reads counts.
+
+    Parameters
+    ----------
+    source : array
+        It has shape, dtype and slices, and says its chunks by `chunks` (or `shards`); without, parts along the first
+        axis are read.
+    path : path, optional
+        The file, which is whole or not there. Default: one without a name, in the folder for temporary files, that is
+        gone with the tensor.
+    dtype : dtype, optional
+        Of the tensor. Default: that of the source.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        source is no array.
+
+    Examples
+    --------
+    >>> import numpy as np, palimpsest as ps
+    >>> ps.map_chunks(np.arange(6.0).reshape(2, 3)).shape
+    (2, 3)
+    """
+    from palimpsest.interop import chunks
+
+    return chunks.map_chunks(source, path, dtype)
+
+
 def as_scipy(self: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A scipy.sparse.linalg.LinearOperator; see palimpsest.interop.scipy.as_scipy."""
     from palimpsest.interop import scipy
@@ -112,6 +156,20 @@ def as_sigpy(self: Any, sizes: Any = None) -> Any:
     from palimpsest.interop import sigpy
 
     return sigpy.as_sigpy(self, sizes)
+
+
+def as_deepinv(self: Any, *, pairs: bool = False, **options: Any) -> Any:
+    """A deepinv.physics.LinearPhysics; see palimpsest.interop.deepinv.as_deepinv."""
+    from palimpsest.interop import deepinv
+
+    return deepinv.as_deepinv(self, pairs, **options)
+
+
+def as_mrpro(self: Any) -> Any:
+    """A mrpro.operators.LinearOperator; see palimpsest.interop.mrpro.as_mrpro."""
+    from palimpsest.interop import mrpro
+
+    return mrpro.as_mrpro(self)
 
 
 def function_signature(self: Any) -> Any:

@@ -186,11 +186,23 @@ def dtype_of(A: Any, ishape: Any) -> Any:
 
 def applied(A: Any, x: Any, shape: Any, dtype: Any) -> Any:
     """A x as a vector: computed in the precision of A, given in the dtype to which x and A promote."""
-    x = np.asarray(x)
+    return _promoted(A, np.asarray(x), shape, dtype).reshape(-1)
+
+
+def applied_to_columns(A: Any, X: Any, shape: Any, dtype: Any) -> Any:
+    """applied() for all columns of a matrix in one application; None where A does not take them so."""
+    dims = [str(d) for d in A.ishape]
+    if dims[:1] != ["..."] or len(dims) != len(shape) + 1:
+        return None
+    n = X.shape[1]
+    return _promoted(A, np.ascontiguousarray(X.T), (n, *shape), dtype).reshape(n, -1).T
+
+
+def _promoted(A: Any, x: Any, shape: Any, dtype: Any) -> Any:
     promoted = np.result_type(dtype, x)
     within = promoted
     if A._precision is not None:
         within = np.result_type(A._precision.name, *(["complex64"] if promoted.kind == "c" else []))
-    y = A(x.astype(within, copy=False).reshape(shape)).reshape(-1)
+    y = A(x.astype(within, copy=False).reshape(shape))
     is_complex = y.dtype.kind == "c" and promoted.kind != "c"
     return y.astype(np.result_type(promoted, "complex64") if is_complex else promoted, copy=False)

@@ -26,6 +26,14 @@ class PalimpsestOperator(LinearOperator):
     def _rmatvec(self, y: Any) -> Any:
         return _opaque.applied(self.linop.H, y, self.oshape, self.dtype)
 
+    def _matmat(self, X: Any) -> Any:
+        Y = _opaque.applied_to_columns(self.linop, X, self.ishape, self.dtype)
+        return super()._matmat(X) if Y is None else Y
+
+    def _rmatmat(self, X: Any) -> Any:
+        Y = _opaque.applied_to_columns(self.linop.H, X, self.oshape, self.dtype)
+        return super()._rmatmat(X) if Y is None else Y
+
     def _adjoint(self) -> Any:
         return PalimpsestOperator(self.linop.H, self.oshape, self.ishape, self.dtype)
 
@@ -34,7 +42,8 @@ def as_scipy(A: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A scipy.sparse.linalg.LinearOperator of an operator.
 
     It promotes as SciPy does: a vector of another precision is converted to that of the operator, and the
-    result has the dtype to which both promote.
+    result has the dtype to which both promote. The columns of a matrix are one application where the operator begins
+    with the dimensions '...'.
 
     Parameters
     ----------

@@ -190,6 +190,26 @@ def apply(A: Any, x: Any) -> Any:
     return _Application.apply(A, graph, x, *graph.tensors)
 
 
+def by_batch(A: Any, x: Any, most: int | None = None) -> Any:
+    """A x for a tensor with more axes in front than A has.
+
+    They are the dimensions '...' if A begins with them; else A is applied to one part after the other.
+
+    Parameters
+    ----------
+    most : int, optional
+        The number of those axes, where it is known.
+    """
+    dims = [str(d) for d in A.ishape]
+    if dims[:1] == ["..."]:
+        return A(x)
+    batch = x.shape[:x.ndim - len(dims)] if most is None else x.shape[:most]
+    if not batch:
+        return A(x)
+    y = torch.stack([A(part) for part in x.reshape(-1, *x.shape[len(batch):])])
+    return y.reshape(*batch, *y.shape[1:])
+
+
 # -- for users ----------------------------------------------------------------------------------
 
 

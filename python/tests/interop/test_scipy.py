@@ -118,6 +118,22 @@ def test_an_ellipsis_is_empty():
     assert ps.Diagonal(np.ones(3)).as_scipy({"...": 3}).shape == (3, 3)
 
 
+@pytest.mark.parametrize("name", ["Dense", "Fft", "Sparse"])
+def test_columns_are_one_application(name, monkeypatch):
+    made = ps.Dense(W) if name == "Dense" else ps.Fft(2) if name == "Fft" else ps.Sparse(
+        scipy_sparse.random(12, 9, 0.3, random_state=1))
+    S = made.as_scipy({"Nx": 3, "Ny": 4} if name == "Fft" else None)
+    matrix = np.stack([S.matvec(e) for e in np.eye(S.shape[1])], axis=1)
+    if name != "Dense":  # which has no dimensions '...'
+        monkeypatch.setattr(type(S), "_matvec", None)
+        monkeypatch.setattr(type(S), "_rmatvec", None)
+    for n in (2, 5):
+        X, Y = RNG.normal(size=(S.shape[1], n)).astype("float32"), RNG.normal(size=(S.shape[0], n))
+        np.testing.assert_allclose(S @ X, matrix @ X, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(S.H @ Y, matrix.conj().T @ Y, rtol=1e-12, atol=1e-12)
+        assert (S @ X).dtype == (matrix @ X).dtype and (S @ X).shape == (S.shape[0], n)
+
+
 def test_operators_of_scipy_are_pickled():
     import copy
     import pickle

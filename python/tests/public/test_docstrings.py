@@ -33,7 +33,7 @@ def public_names():
 
 NAMES = dict(public_names())
 # Their examples need other packages and are on the page about these.
-OF_PACKAGES = {"from_pylops", "from_sigpy"}
+OF_PACKAGES = {"from_pylops", "from_mrpro", "from_sigpy"}
 ERRORS = {name for name, value in vars(palimpsest.errors).items() if inspect.isclass(value)}
 FUNCTIONS = sorted(name for name, value in NAMES.items() if not inspect.isclass(value))
 

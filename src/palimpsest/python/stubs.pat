@@ -124,6 +124,12 @@ palimpsest\._core\.NamedLinop\.as_(scipy|pylops):
 palimpsest\._core\.NamedLinop\.as_sigpy:
     def as_sigpy(self, sizes: Mapping[str, int] | None = None) -> Any: ...
 
+palimpsest\._core\.NamedLinop\.as_deepinv:
+    def as_deepinv(self, *, pairs: bool = False, **options: Any) -> Any: ...
+
+palimpsest\._core\.NamedLinop\.as_mrpro:
+    def as_mrpro(self) -> Any: ...
+
 # They only refuse, and type checkers do so without them.
 palimpsest\._core\.Tensor\.__(r?(add|sub|mul|truediv|floordiv|mod|divmod|pow|matmul|and|or|xor|lshift|rshift)|lt|le|gt|ge|neg|pos|abs|invert)__:
 
