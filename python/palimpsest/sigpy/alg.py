@@ -203,6 +203,23 @@ class NewtonsMethod(Alg):
         return self.iter >= self.max_iter or self.residual <= self.tol
 
 
-globals().update(missing("alg", {
-    "SDMM": "palimpsest.admm, for an objective of several terms",
-    "GerchbergSaxton": "alg.AltMin"}))
+class GerchbergSaxton(Alg):
+    """x with |A x| = y: by turns the phase of A x, and least squares with lamb |x|^2."""
+
+    def __init__(self, A: Any, y: Any, x0: Any, max_iter: int = 500, tol: float = 0, max_tol: float = 0,
+                 lamb: float = 0) -> None:
+        super().__init__(max_iter)
+        self.A, self.y, self.x, self.tol, self.lamb, self.residual = A, y, x0, tol, lamb, np.inf
+
+    def _update(self) -> None:
+        phase = np.exp(1j * np.angle(self.A(self.x)))
+        inner = ConjugateGradient(lambda x: self.A.N(x) + self.lamb * x, self.A.H(self.y * phase), self.x, max_iter=5)
+        while not inner.done():
+            inner.update()
+        self.residual = float(np.abs(np.abs(self.A(self.x)) - self.y).sum())
+
+    def _done(self) -> bool:
+        return self.iter >= self.max_iter or self.residual <= self.tol
+
+
+globals().update(missing("alg", {"SDMM": "palimpsest.admm, for an objective of several terms"}))

@@ -70,6 +70,37 @@ def pipe_menon_dcf(coord: Any, img_shape: Any = None, device: Any = _f.cpu_devic
     return w
 
 
+def _spread(images: Any, weights: Any, coord: Any, on_grid: bool, oversamp: float = 1.25) -> Any:
+    """sum_j s_i s_j |X(k_i - k_j)|^2, summed over images X, s the roots of the weights.
+
+    j are the samples, i too, or the points of the grid. |X|^2 at any difference is the transform of the autocorrelation
+    of the image, on twice the grid.
+    """
+    spectrum = sum(np.abs(_f.fft(image, [2 * n for n in image.shape])) ** 2 for image in images)
+    shape = spectrum.shape
+    grid: _linop.Linop = _linop.Slice(shape, (slice(None, None, 2),) * len(shape)) * _linop.FFT(shape)
+    E = grid if coord is None else _linop.NUFFT(shape, 2 * np.asarray(coord), oversamp)
+    root = np.broadcast_to(np.asarray(1 if weights is None else weights) ** 0.5, E.oshape)
+    sums = (grid if on_grid else E)(_f.ifft(spectrum) * E.H(root)) * np.prod(shape) ** 1.5
+    return sums * (root if weights is not None else 1) / np.prod([n // 2 for n in shape])
+
+
+def kspace_precond(mps: Any, weights: Any = None, coord: Any = None, lamda: float = 0, device: Any = _f.cpu_device,
+                   oversamp: float = 1.25) -> Any:
+    """The diagonal P, of the shape of k-space, for which P A A^H is nearest to the identity; A is Sense."""
+    sums = [_spread([one * other.conj() for other in mps], weights, coord, False, oversamp) / np.linalg.norm(one) ** 2
+            for one in mps]
+    inverse = (np.abs(np.stack(sums)) + lamda) / (1 + lamda)
+    return (1 / np.where(inverse == 0, 1, inverse)).astype(mps.dtype)
+
+
+def circulant_precond(mps: Any, weights: Any = None, coord: Any = None, lamda: float = 0,
+                      device: Any = _f.cpu_device) -> Any:
+    """The inverse of the diagonal of F A^H A F^H, of the shape of the image; A is Sense, F the Fourier transform."""
+    inverse = _spread(mps.conj(), weights, coord, True) / np.prod(mps.shape[1:]) + lamda
+    return (1 / np.where(inverse == 0, 1, inverse)).astype(mps.dtype)
+
+
 def get_cov(noise: Any) -> Any:
     """The products of the noise of coils, summed over the samples, without their mean."""
     x = noise.reshape(len(noise), -1)
@@ -84,7 +115,5 @@ def whiten(ksp: Any, cov: Any) -> Any:
 
 globals().update(_missing("mri", {
     "spiral": "palimpsest.spiral_trajectory, by gradients and slew rate of the scanner",
-    "kspace_precond": "palimpsest.density_compensation, as a Diagonal before the data",
-    "circulant_precond": "palimpsest.polynomial_preconditioner",
     "tseg_off_res_b_ct": "an operator of one's own, palimpsest.linop",
     "apply_tseg": "an operator of one's own, palimpsest.linop"}))
