@@ -88,19 +88,23 @@ class IFFT(FFT):
         return super()._build(double).H
 
 
-def _product(weight: Any, ishape: Any, side: str = "") -> tuple[NamedLinop, list[int]]:
-    """The product of NumPy of a weight and x, which broadcasts; side "left" or "right": `weight @ x`, `x @ weight`."""
+def _broadcast(wshape: Any, ishape: Any, side: str) -> tuple[Any, ...]:
+    """How NumPy multiplies a weight and x, `side` "left" or "right" being `weight @ x` and `x @ weight`.
+
+    Returns
+    -------
+    tuple
+        Names of x, of the weight and of the result; extents of the weight, without the axes that stretch, and of the
+        result.
+    """
     inner = 2 if side else 0
-    wshape = list(weight.shape)
-    if side and (len(wshape) < 2 or len(ishape) < 2):
+    if min(len(wshape), len(ishape)) < inner:
         raise ValueError(f"[MatMul] got the shapes {tuple(wshape)} and {tuple(ishape)}, expected two axes or more.")
-    iouter, wouter = list(ishape[:len(ishape) - inner]), wshape[:len(wshape) - inner]
-    n = max(len(iouter), len(wouter))
+    n = max(len(ishape), len(wshape)) - inner
     names = _names(ishape)
     onames, oshape, wnames, extents = [], [], [], []
-    of_x = [""] * (n - len(iouter)) + names[:len(iouter)]
-    of_both = zip(of_x, [0] * (n - len(iouter)) + iouter, [0] * (n - len(wouter)) + wouter)
-    for name, i, w in of_both:
+    for name, i, w in zip([""] * (n + inner - len(ishape)) + names, [0] * (n + inner - len(ishape)) + list(ishape),
+                          [0] * (n + inner - len(wshape)) + list(wshape[:len(wshape) - inner])):
         if i > 1 and w > 1 and i != w:
             raise ValueError(f"[linop] got the shapes {tuple(wshape)} and {tuple(ishape)}, expected ones that "
                              "broadcast.")
@@ -117,7 +121,7 @@ def _product(weight: Any, ishape: Any, side: str = "") -> tuple[NamedLinop, list
         wnames += [new, name] if i else [new]  # that of x has one element, and is summed
         extents += [w, 1] if i else [w]
     if side:
-        row, column = (wshape[-2], wshape[-1])
+        row, column = wshape[-2:]
         new, = _names([0])
         left = side == "left"
         if (column if left else row) != ishape[-2 if left else -1]:
@@ -127,33 +131,32 @@ def _product(weight: Any, ishape: Any, side: str = "") -> tuple[NamedLinop, list
         oshape += [row, ishape[-1]] if left else [ishape[-2], column]
         wnames += [new, names[-2]] if left else [names[-1], new]
         extents += [row, column]
-    weight = weight.reshape(extents)
-    if not extents:
-        return _core.Scalar(weight.item(), names), oshape
-    if onames == names:
-        return _core.Diagonal(weight, names, weight_shape=wnames), oshape
-    return _core.Dense(weight, wnames, names, onames), oshape
+    return names, wnames, onames, extents, oshape
 
 
 class _Weighted(Linop):
-    """Multiplies by an array, which decides on the precision with x."""
+    """Multiplies by an array, which decides on the precision with x. It is copied at the first use."""
 
     side = ""
 
     def _keep(self, weight: Any, ishape: Any, is_adjoint: bool) -> None:
-        weight = np.asarray(weight) if not np.isscalar(weight) else weight
         self._weight, self._is_adjoint, self._double = weight, is_adjoint, _is_double(weight)
-        Linop.__init__(self, self._product(True, _shape(ishape))[1], ishape)
+        wshape = list(np.shape(weight))
+        self._wshape = wshape[:-2] + wshape[:-3:-1] if is_adjoint and self.side else wshape
+        Linop.__init__(self, _broadcast(self._wshape, _shape(ishape), self.side)[-1], ishape)
 
-    def _product(self, double: bool, ishape: Any) -> tuple[NamedLinop, list[int]]:
+    def _build(self, double: bool) -> NamedLinop:
         weight = np.asarray(self._weight)
         weight = weight.astype((_DOUBLE if double else _SINGLE)["c" if weight.dtype.kind == "c" else "f"], copy=False)
         if self._is_adjoint:
             weight = np.conj(weight.swapaxes(-1, -2) if self.side else weight)
-        return _product(weight, ishape, self.side)
-
-    def _build(self, double: bool) -> NamedLinop:
-        return self._product(double, self.ishape)[0]
+        i, w, o, extents, _ = _broadcast(self._wshape, self.ishape, self.side)
+        weight = weight.reshape(extents)
+        if not extents:
+            return _core.Scalar(weight.item(), i)
+        if i == o:
+            return _core.Diagonal(weight, i, weight_shape=w)
+        return _core.Dense(weight, w, i, o)
 
 
 class Multiply(_Weighted):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of palimpsest.sigpy: laws of each, and the numbers of SigPy where that is installed."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -162,6 +163,20 @@ def test_one_plan_and_names_of_its_own():
     assert not {str(d) for d in A.linop().ishape} & {str(d) for d in A.linop().oshape} and A.H.H is A
     N = linop.NUFFT((8, 8), Random().points(20, 2), toeplitz=True)
     close(N.N(maps[0]), N.H(N(maps[0])), 0.02)  # of the exact transform
+
+
+def test_names_of_another_process_do_not_meet(monkeypatch):
+    from palimpsest.sigpy import _base
+
+    made = {name: CASES[name](linop, Random()) for name in ("Multiply maps", "NUFFT other", "Wavelet (17, 20) db4 None")}
+    for A in made.values():
+        A.linop()
+    for data in [pickle.dumps(A) for A in made.values()]:
+        monkeypatch.setattr(_base, "_counter", itertools.count())
+        A = pickle.loads(data)
+        before, after = [n + 2 for n in A.ishape], [n + 1 for n in A.oshape]
+        B = linop.Resize(after, A.oshape) * A * linop.Resize(A.ishape, before)
+        assert list(B(np.ones(B.ishape)).shape) == B.oshape
 
 
 def test_precision_is_that_of_data_and_weights():
