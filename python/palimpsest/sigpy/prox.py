@@ -67,6 +67,9 @@ class Conj(Prox):
 class NoOp(Prox):
     """Of the function 0: x itself."""
 
+    def __init__(self, shape: Any) -> None:
+        super().__init__(shape)
+
     def _prox(self, alpha: Any, input: Any) -> Any:
         return input
 

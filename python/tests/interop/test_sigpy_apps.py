@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions, proximal functions, methods and apps of palimpsest.sigpy, beside SigPy where that is installed."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -135,6 +137,28 @@ def test_the_numbers_of_sigpy(name):
     ours, theirs = run(case, sp), run(case, sigpy)
     assert ours.shape == theirs.shape and ours.dtype.kind == theirs.dtype.kind
     assert np.linalg.norm(ours - theirs) <= ROUNDED.get(name, 1e-11) * np.linalg.norm(theirs)
+
+
+def positional(made):
+    return [p.name for p in inspect.signature(made).parameters.values() if p.kind == p.POSITIONAL_OR_KEYWORD]
+
+
+@pytest.mark.sigpy
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", ["linop", "prox", "alg", "app", "mri.linop", "mri.app", "mri.dcf", "mri.samp",
+                                  "mri.sim", "mri.precond", "mri.util", "util", "thresh", "fourier", "interp", "conv",
+                                  "block", "wavelet", "backend"])
+def test_names_and_arguments_of_sigpy(path):
+    theirs, ours = pytest.importorskip("sigpy.mri.app") and pytest.importorskip("sigpy"), sp
+    for part in path.split("."):
+        theirs, ours = getattr(theirs, part), getattr(ours, part)
+    names = [name for name, value in vars(theirs).items()
+             if not name.startswith("_") and callable(value) and value.__module__ == theirs.__name__]
+    assert names
+    for name in names:
+        made = getattr(ours, name)
+        if "Not mapped" not in made.__doc__:
+            assert positional(made) == positional(getattr(theirs, name)), name
 
 
 @pytest.mark.parametrize("make", [

@@ -168,10 +168,10 @@ def test_one_plan_and_names_of_its_own():
 def test_names_of_another_process_do_not_meet(monkeypatch):
     from palimpsest.sigpy import _base
 
-    made = {name: CASES[name](linop, Random()) for name in ("Multiply maps", "NUFFT other", "Wavelet (17, 20) db4 None")}
-    for A in made.values():
+    made = [CASES[name](linop, Random()) for name in ("Multiply maps", "NUFFT other", "Wavelet (17, 20) db4 None")]
+    for A in made:
         A.linop()
-    for data in [pickle.dumps(A) for A in made.values()]:
+    for data in [pickle.dumps(A) for A in made]:
         monkeypatch.setattr(_base, "_counter", itertools.count())
         A = pickle.loads(data)
         before, after = [n + 2 for n in A.ishape], [n + 1 for n in A.oshape]

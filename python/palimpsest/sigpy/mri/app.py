@@ -16,14 +16,14 @@ from palimpsest.sigpy.mri.linop import Sense as _Sense
 class _Recon(_app.LinearLeastSquares):
     """SENSE with a regularizer. Without weights and coord, points that are 0 in all coils count as not measured."""
 
-    def __init__(self, y: Any, mps: Any, lamda: float = 0, weights: Any = None, coord: Any = None,
+    def __init__(self, y: Any, mps: Any, lamda: float, weights: Any = None, coord: Any = None,
                  device: Any = _f.cpu_device, coil_batch_size: Any = None, comm: Any = None, show_pbar: bool = True,
-                 transp_nufft: bool = False, tseg: Any = None, **options: Any) -> None:
+                 transp_nufft: bool = False, *, tseg: Any = None, **options: Any) -> None:
         if weights is None and coord is None:
             weights = (_f.rss(y) > 0).astype(y.real.dtype)
         A = _Sense(mps, coord, weights, tseg, None, coil_batch_size, comm, transp_nufft)
         root = 1 if weights is None else np.asarray(weights) ** 0.5
-        super().__init__(A, y * root, show_pbar=show_pbar, **self._terms(A, lamda), **options)
+        super().__init__(A, _f.to_device(y * root, device), show_pbar=show_pbar, **self._terms(A, lamda), **options)
 
     def _terms(self, A: _linop.Linop, lamda: float) -> dict[str, Any]:
         return {"lamda": lamda}
@@ -32,14 +32,22 @@ class _Recon(_app.LinearLeastSquares):
 class SenseRecon(_Recon):
     """With lamda / 2 |x|^2."""
 
+    def __init__(self, y: Any, mps: Any, lamda: float = 0, weights: Any = None, tseg: Any = None, coord: Any = None,
+                 device: Any = _f.cpu_device, coil_batch_size: Any = None, comm: Any = None, show_pbar: bool = True,
+                 transp_nufft: bool = False, **options: Any) -> None:
+        super().__init__(y, mps, lamda, weights, coord, device, coil_batch_size, comm, show_pbar, transp_nufft,
+                         tseg=tseg, **options)
+
 
 class L1WaveletRecon(_Recon):
     """With lamda times the 1-norm of wavelet coefficients."""
 
     def __init__(self, y: Any, mps: Any, lamda: float, weights: Any = None, coord: Any = None, wave_name: str = "db4",
-                 **options: Any) -> None:
+                 device: Any = _f.cpu_device, coil_batch_size: Any = None, comm: Any = None, show_pbar: bool = True,
+                 transp_nufft: bool = False, **options: Any) -> None:
         self.wave_name = wave_name
-        super().__init__(y, mps, lamda, weights, coord, **options)
+        super().__init__(y, mps, lamda, weights, coord, device, coil_batch_size, comm, show_pbar, transp_nufft,
+                         **options)
 
     def _terms(self, A: _linop.Linop, lamda: float) -> dict[str, Any]:
         W = _linop.Wavelet(A.ishape, wave_name=self.wave_name)
