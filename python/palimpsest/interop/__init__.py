@@ -103,8 +103,8 @@ def from_mrpro(Op: Any, ishape: Any, oshape: Any, sizes: Any, *, check: bool = T
 def map_chunks(source: Any, path: Any = None, *, dtype: Any = None) -> Any:
     """An array that is stored in chunks, of Zarr, Dask or h5py, as a tensor whose bytes stay in a file.
 
-    The chunks are read one after the other, so no more than one is in memory, and are written to an NPY file. A budget
-    then streams the tensor: of a mapped file only what one step reads counts.
+    The chunks are read one after the other and are written to an NPY file, so one is in memory, beside what the source
+    itself takes to read it. A budget then streams the tensor: of a mapped file only what one step reads counts.
 
     Parameters
     ----------
