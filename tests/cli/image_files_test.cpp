@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cli/run_command.hpp"
+#include "cli/command_test.hpp"
 #include "palimpsest/imaging/results/image_formats.hpp"
 #include "palimpsest/io/cfl.hpp"
 #include "palimpsest/io/format.hpp"
@@ -25,22 +25,7 @@ using ::testing::HasSubstr;
 
 using Json = nlohmann::json;
 
-class ImageFiles : public ::testing::Test {
- protected:
-  CommandResult run(const std::vector<std::string>& words) {
-    const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.err;
-    return result;
-  }
-  void refuse(const std::vector<std::string>& words, const std::string& text, int code = 2) {
-    const auto before = dir.names();
-    const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, code) << ::testing::PrintToString(words) << result.err;
-    EXPECT_THAT(result.err, HasSubstr(text));
-    EXPECT_EQ(dir.names(), before);
-  }
-  ScratchDirectory dir;
-};
+using ImageFiles = CommandTest;
 
 TEST_F(ImageFiles, ConvertsBetweenAllFormatsAndBack) {
   NiftiImage start;

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command_test.hpp"
 #include "cli/raw_scan_maker.hpp"
-#include "cli/run_command.hpp"
 #include "palimpsest/imaging/quality/metrics.hpp"
 #include "palimpsest/io/cartesian.hpp"
 #include "palimpsest/io/nifti.hpp"
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-class ImageSpace : public ::testing::Test {
+class ImageSpace : public CommandTest {
  protected:
   void write_scan(const MillimetreObject& object, const Grid2& encoded, const Grid2& image,
                   index_t slices = 1) const {
@@ -41,15 +41,7 @@ class ImageSpace : public ::testing::Test {
       return word == "--reg" || word == "--method";
     });
     if (!has_terms) arguments.insert(arguments.end(), {"--lambda", "0"});
-    const CommandResult result = run_command(arguments);
-    EXPECT_EQ(result.code, 0) << result.err;
-    if (result.code != 0) return {};
-    const Json report = Json::parse(result.out);
-    const auto announced = report.at("announced_peak_bytes").get<double>();
-    const auto measured = report.at("measured_peak_bytes").get<double>();
-    EXPECT_GE(announced, measured) << report;
-    EXPECT_LE(announced, 1.05 * measured) << report;
-    return report;
+    return report_of(arguments);
   }
   Tensor image() const { return read_npy(dir / "x.npy"); }
   double error(const MillimetreObject& object, const Grid2& grid) const {
@@ -59,8 +51,6 @@ class ImageSpace : public ::testing::Test {
     if (found.shape() != truth.shape()) return 1;
     return image_quality(truth, found, {.mask = Tensor::full(truth.shape(), true)}).nrmse;
   }
-
-  ScratchDirectory dir;
 };
 
 TEST_F(ImageSpace, ItHasTheFieldOfViewAndThePixelsOfTheHeader) {

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <complex>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "cli/run_command.hpp"
 #include "palimpsest/io/ismrmrd.hpp"
 #include "palimpsest/io/npy.hpp"
+#include "support/page_part.hpp"
 
 namespace palimpsest::cli {
 namespace {
@@ -169,18 +169,8 @@ TEST_F(Mistakes, GetTheMessagesThatThePageShows) {
     if (at != std::string::npos) message.replace(at, dir.path().size(), "/home/me/scans");
     made += "\n" + message + "```\n";
   }
-  const std::string page = PALIMPSEST_SOURCE_DIR "/docs/howto/mistakes.md";
-  const std::string text = read_file(page);
-  const std::string begin = "<!-- begin of the mistakes -->\n",
-                    end = "\n<!-- end of the mistakes -->";
-  const std::size_t from = text.find(begin), to = text.find(end);
-  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
-  if (std::getenv("PALIMPSEST_WRITE_DOCS") != nullptr) {
-    write_file(page, text.substr(0, from + begin.size()) + made + text.substr(to));
-    return;
-  }
-  EXPECT_EQ(text.substr(from + begin.size(), to - from - begin.size()), made)
-      << "Try to run this test with PALIMPSEST_WRITE_DOCS=1";
+  testing::expect_page_has(PALIMPSEST_SOURCE_DIR "/docs/howto/mistakes.md", made,
+                           "<!-- begin of the mistakes -->\n", "\n<!-- end of the mistakes -->");
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "cli/command_test.hpp"
 #include "cli/raw_scan_maker.hpp"
-#include "cli/run_command.hpp"
 #include "palimpsest/base/random.hpp"
 #include "palimpsest/cli/recon/image.hpp"
 #include "palimpsest/imaging/coil_maps.hpp"
@@ -34,7 +34,7 @@ using Sample = std::complex<float>;
 
 constexpr index_t kN = 48, kCoils = 5;
 
-class RawScans : public ::testing::Test {
+class RawScans : public CommandTest {
  protected:
   // A phantom that moves with `time`.
   static Tensor phantom(double time = 0) {
@@ -76,15 +76,7 @@ class RawScans : public ::testing::Test {
     write_ismrmrd(dir / "scan.h5", scan);
     std::vector<std::string> arguments{"recon", dir / "scan.h5", "--save", dir / "x.npy", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const CommandResult result = run_command(arguments);
-    EXPECT_EQ(result.code, 0) << result.err;
-    if (result.code != 0) return {};
-    const Json report = Json::parse(result.out);
-    const auto announced = report.at("announced_peak_bytes").get<double>();
-    const auto measured = report.at("measured_peak_bytes").get<double>();
-    EXPECT_GE(announced, measured) << report;
-    EXPECT_LE(announced, 1.05 * measured) << report;
-    return report;
+    return report_of(arguments);
   }
   double error(const Tensor& reference, std::optional<index_t> part = {}) const {
     const Tensor image = read_npy(dir / "x.npy");
@@ -92,8 +84,6 @@ class RawScans : public ::testing::Test {
                          {.mask = Tensor::full(reference.shape(), true)})
         .nrmse;
   }
-
-  ScratchDirectory dir;
 };
 
 TEST_F(RawScans, AllSlicesAreReconstructed) {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cli/run_command.hpp"
+#include "cli/command_test.hpp"
 #include "palimpsest/imaging/coil_compression.hpp"
 #include "palimpsest/imaging/forward_model.hpp"
 #include "palimpsest/imaging/noise.hpp"
@@ -33,20 +33,8 @@ using ::testing::Not;
 using Json = nlohmann::json;
 using Sample = std::complex<float>;
 
-class Steps : public ::testing::Test {
+class Steps : public CommandTest {
  protected:
-  CommandResult run(const std::vector<std::string>& words) {
-    const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.err;
-    return result;
-  }
-  void refuse(const std::vector<std::string>& words, const std::string& text, int code = 2) {
-    const auto before = dir.names();
-    const CommandResult result = run_command(words);
-    EXPECT_EQ(result.code, code) << ::testing::PrintToString(words) << result.err;
-    EXPECT_THAT(result.err, HasSubstr(text)) << ::testing::PrintToString(words);
-    EXPECT_EQ(dir.names(), before) << ::testing::PrintToString(words);
-  }
   // The announced peak of a run is kept, and is at most `loosest` times the measured one.
   void expect_announced(std::vector<std::string> words, double loosest) {
     words.insert(words.end(), {"--report", dir / "peak.json"});
@@ -61,7 +49,6 @@ class Steps : public ::testing::Test {
     run({"phantom", dir / "k.npy", "--size", "48,40", "--coils", "4", "--kspace", "--save-maps",
          dir / "true.npy"});
   }
-  ScratchDirectory dir;
 };
 
 TEST_F(Steps, MapsAreThoseOfTheLibrary) {

@@ -3,19 +3,16 @@
 // PALIMPSEST_WRITE_DOCS set it is written instead.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
 #include "contract/applied.hpp"
+#include "support/page_part.hpp"
 
 namespace palimpsest {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::Applied;
 
 // The properties of one op, collected from its samples.
@@ -104,20 +101,7 @@ std::string table() {
 }
 
 TEST(InplaceTable, IsWhatTheRegistrySays) {
-  const fs::path page = fs::path(PALIMPSEST_SOURCE_DIR) / "docs/inplace.md";
-  std::ostringstream all;
-  all << std::ifstream(page).rdbuf();
-  const std::string begin = "<!-- begin of the table -->\n", end = "<!-- end of the table -->";
-  const std::string text = all.str();
-  const std::size_t from = text.find(begin), to = text.find(end);
-  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
-  const std::string made = table();
-  if (std::getenv("PALIMPSEST_WRITE_DOCS")) {
-    std::ofstream(page) << text.substr(0, from + begin.size()) << made << text.substr(to);
-    return;
-  }
-  EXPECT_EQ(text.substr(from + begin.size(), to - from - begin.size()), made)
-      << "Try to run this test with PALIMPSEST_WRITE_DOCS=1";
+  testing::expect_page_has(PALIMPSEST_SOURCE_DIR "/docs/inplace.md", table());
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 // table in that page is written instead.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +12,7 @@
 
 #include "contract/applied.hpp"
 #include "palimpsest/kernels/elementwise/scalar_op.hpp"
+#include "support/page_part.hpp"
 
 namespace palimpsest {
 namespace {
@@ -146,20 +146,7 @@ std::string table() {
   return text;
 }
 
-TEST(OpTable, IsWhatTheRegistrySays) {
-  const fs::path page = kSource / "docs/ops.md";
-  const std::string begin = "<!-- begin of the table -->\n", end = "<!-- end of the table -->";
-  const std::string text = text_of(page);
-  const std::size_t from = text.find(begin), to = text.find(end);
-  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
-  const std::string written = text.substr(from + begin.size(), to - from - begin.size());
-  const std::string made = table();
-  if (std::getenv("PALIMPSEST_WRITE_DOCS")) {
-    std::ofstream(page) << text.substr(0, from + begin.size()) << made << text.substr(to);
-    return;
-  }
-  EXPECT_EQ(written, made) << "Try to run this test with PALIMPSEST_WRITE_DOCS=1";
-}
+TEST(OpTable, IsWhatTheRegistrySays) { testing::expect_page_has(kSource / "docs/ops.md", table()); }
 
 }  // namespace
 }  // namespace palimpsest

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of docs/operators.md run, and this page has a section with an example for every type
 // of operator. With PALIMPSEST_WRITE_DOCS set the table in that page is written.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <numbers>
@@ -9,6 +8,7 @@
 
 #include "linop/linop_support.hpp"
 #include "palimpsest/palimpsest.hpp"
+#include "support/page_part.hpp"
 
 namespace palimpsest {
 namespace {
@@ -65,18 +65,7 @@ std::string table() {
   return result;
 }
 
-TEST(OperatorPage, HasTheTableThatTheRegistrySays) {
-  const std::string begin = "<!-- begin of the table -->\n", end = "<!-- end of the table -->";
-  const std::string text = page();
-  const std::size_t from = text.find(begin), to = text.find(end);
-  ASSERT_TRUE(from != std::string::npos && to != std::string::npos);
-  if (std::getenv("PALIMPSEST_WRITE_DOCS")) {
-    std::ofstream(kPage) << text.substr(0, from + begin.size()) << table() << text.substr(to);
-    return;
-  }
-  EXPECT_EQ(text.substr(from + begin.size(), to - from - begin.size()), table())
-      << "Try to run this test with PALIMPSEST_WRITE_DOCS=1";
-}
+TEST(OperatorPage, HasTheTableThatTheRegistrySays) { testing::expect_page_has(kPage, table()); }
 
 TEST(OperatorPage, HasASectionWithFormulaExampleAndErrorsForEveryType) {
   const std::string text = page();

@@ -15,6 +15,7 @@
 #include "palimpsest/memory/file_pages.hpp"
 #include "palimpsest/memory/memory_map.hpp"
 #include "palimpsest/memory/storage.hpp"
+#include "support/every_allocation.hpp"
 #include "support/expect_error.hpp"
 #include "support/new_counter.hpp"
 
@@ -63,36 +64,11 @@ struct Scene {
 
 using Action = std::function<void(Scene&)>;
 
-// Makes the first allocation of an action fail, then the second and so on: the scene must be as
-// before, and a second try must work. Returns the number of allocations.
-template <class Failing, class Error>
-std::size_t survived_failures(const Action& action) {
-  for (std::size_t n = 0; n < 200; ++n) {
-    Scene scene;
-    bool has_failed = false, has_thrown = false;
-    {
-      const Failing failing(n);
-      try {
-        action(scene);
-      } catch (const Error&) {
-        has_thrown = true;
-      }
-      has_failed = failing.has_failed();
-    }
-    EXPECT_TRUE(has_failed || !has_thrown);
-    if (!has_failed) return n;
-    if (has_thrown) scene.check();
-    EXPECT_NO_THROW(action(scene));
-  }
-  ADD_FAILURE() << "no end of allocations";
-  return 0;
-}
-
 // Failures of memory for data, and of the heap. At least one of them is used.
 void expect_survives_failures(const Action& action) {
   const MemoryScope leaks, leaks_elsewhere(Device{DeviceType::cpu, 1});
-  const std::size_t n = survived_failures<FailingAllocator, OutOfMemory>(action) +
-                        survived_failures<testing::FailingNew, std::bad_alloc>(action);
+  const std::size_t n = testing::survived_failures<FailingAllocator, OutOfMemory>(action) +
+                        testing::survived_failures<testing::FailingNew, std::bad_alloc>(action);
   EXPECT_GT(n, 0u) << "nothing was allocated";
   EXPECT_EQ(leaks.live_bytes(), 0);
   EXPECT_EQ(leaks_elsewhere.live_bytes(), 0);

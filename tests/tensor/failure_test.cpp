@@ -6,6 +6,7 @@
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/tensor/tensor.hpp"
 #include "palimpsest/tensor/tensor_map.hpp"
+#include "support/every_allocation.hpp"
 #include "support/expect_error.hpp"
 #include "support/new_counter.hpp"
 
@@ -109,35 +110,11 @@ const Actions& actions_without_memory() {
   return list;
 }
 
-// Makes each allocation of an action fail once. Returns their number.
-template <class Failing, class Error>
-std::size_t survived_failures(const std::function<void(Scene&)>& action) {
-  for (std::size_t n = 0; n < 5000; ++n) {
-    Scene scene;
-    bool has_failed = false, has_thrown = false;
-    {
-      const Failing failing(n);
-      try {
-        action(scene);
-      } catch (const Error&) {
-        has_thrown = true;
-      }
-      has_failed = failing.has_failed();
-    }
-    EXPECT_TRUE(has_failed || !has_thrown);
-    if (!has_failed) return n;
-    if (has_thrown) scene.check();
-    EXPECT_NO_THROW(action(scene));
-  }
-  ADD_FAILURE() << "no end of allocations";
-  return 0;
-}
-
 TEST(TensorFailure, AtEveryAllocationLeavesEverythingAsItWas) {
   for (std::size_t a = 0; a < actions().size(); ++a) {
     SCOPED_TRACE("action " + std::to_string(a));
     const MemoryScope leaks, leaks_elsewhere(Device{DeviceType::cpu, 1});
-    const std::size_t n = survived_failures<FailingAllocator, OutOfMemory>(actions()[a]);
+    const std::size_t n = testing::survived_failures<FailingAllocator, OutOfMemory>(actions()[a]);
     EXPECT_GT(n, 0u) << "nothing was allocated";
     EXPECT_EQ(leaks.live_bytes(), 0);
     EXPECT_EQ(leaks_elsewhere.live_bytes(), 0);
@@ -150,7 +127,7 @@ TEST(TensorFailure, AtEveryUseOfTheHeapLeavesEverythingAsItWas) {
   for (const auto* list : {&actions(), &actions_without_memory()}) {
     for (std::size_t a = 0; a < list->size(); ++a) {
       SCOPED_TRACE("action " + std::to_string(a));
-      n += survived_failures<testing::FailingNew, std::bad_alloc>((*list)[a]);
+      n += testing::survived_failures<testing::FailingNew, std::bad_alloc>((*list)[a]);
     }
   }
   EXPECT_GT(n, 50u);
