@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/base/dtype.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,11 +8,12 @@
 #include <sstream>
 #include <vector>
 
+#include "support/expect_error.hpp"
+
 namespace palimpsest {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
+using testing::expect_error;
 
 std::vector<DType> all_dtypes() {
   std::vector<DType> all;
@@ -40,8 +40,7 @@ TEST(DType, ParsesWhatItPrintsAndShortForms) {
   EXPECT_EQ(name_of(DType::bool_), "bool");
   EXPECT_EQ(name_of(DType::complex64), "complex64");
   for (const char* text : {"float16", "", "Float32", "f32 "}) {
-    EXPECT_THAT([=] { parse_dtype(text); },
-                ThrowsMessage<ValueError>(HasSubstr("'" + std::string(text) + "'")));
+    expect_error<ValueError>([=] { parse_dtype(text); }, "'" + std::string(text) + "'");
   }
 }
 
@@ -54,8 +53,8 @@ TEST(DType, MatchesItsCppType) {
     EXPECT_EQ(found, dtype);
     EXPECT_EQ(bytes, item_size(dtype));
   }
-  EXPECT_THAT([] { visit_dtype(static_cast<DType>(99), [](auto) {}); },
-              ThrowsMessage<InternalError>(HasSubstr("not a dtype")));
+  expect_error<InternalError>([] { visit_dtype(static_cast<DType>(99), [](auto) {}); },
+                              "not a dtype");
 }
 
 TEST(DType, FallsIntoKinds) {
@@ -93,8 +92,8 @@ TEST(DType, VisitInexactRefusesOthers) {
       });
       continue;
     }
-    EXPECT_THAT([=] { visit_inexact(dtype, "fft", [](auto) {}); },
-                ThrowsMessage<DTypeError>(HasSubstr("[fft] got " + std::string(name_of(dtype)))));
+    expect_error<DTypeError>([=] { visit_inexact(dtype, "fft", [](auto) {}); },
+                             "[fft] got " + std::string(name_of(dtype)));
   }
   EXPECT_EQ(n_visited, 4);
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/coil_maps.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <complex>
 
+#include "support/expect_error.hpp"
+
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 using Sample = std::complex<float>;
 
 TEST(RingCoilMaps, HaveUnitEnergyEverywhere) {
@@ -39,11 +41,8 @@ TEST(RingCoilMaps, AreSmooth) {
 }
 
 TEST(RingCoilMaps, RejectBadArguments) {
-  EXPECT_THAT([] { ring_coil_maps(0, 8, 8); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("at least one coil")));
-  EXPECT_THAT(
-      [] { ring_coil_maps(4, 8, 8, 1.0); },
-      ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("inside the field of view")));
+  expect_error<ValueError>([] { ring_coil_maps(0, 8, 8); }, "at least one coil");
+  expect_error<ValueError>([] { ring_coil_maps(4, 8, 8, 1.0); }, "inside the field of view");
 }
 
 }  // namespace

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/image_formats.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
+using testing::expect_error;
 
 Image oblique_image(const char* names, Extents shape) {
   Image image;
@@ -123,25 +122,17 @@ TEST(ImageFormats, BartHasAPlaceForEachDimension) {
 }
 
 TEST(ImageFormats, RefuseAxesThatTheyHaveNoPlaceFor) {
-  EXPECT_THAT(
-      [] {
-        to_nifti(oblique_image("S Nz Ny Nx", {2, 3, 4, 5}));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("[NIfTI]")));
-  EXPECT_THAT(
+  expect_error<ShapeError>([] { to_nifti(oblique_image("S Nz Ny Nx", {2, 3, 4, 5})); }, "[NIfTI]");
+  expect_error<ShapeError>(
       [] {
         to_ismrmrd(oblique_image("Q Ny Nx", {2, 4, 5}));
       },
-      ThrowsMessage<ShapeError>(HasSubstr("no counter for the axis Q")));
-  EXPECT_THAT(
-      [] {
-        to_bart(oblique_image("Q Ny Nx", {2, 4, 5}));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("no dimension Q")));
-  EXPECT_THAT([] { from_ismrmrd({}); }, ThrowsMessage<ShapeError>(HasSubstr("no images")));
+      "no counter for the axis Q");
+  expect_error<ShapeError>([] { to_bart(oblique_image("Q Ny Nx", {2, 4, 5})); }, "no dimension Q");
+  expect_error<ShapeError>([] { from_ismrmrd({}); }, "no images");
   Image wrong = oblique_image("Ny Nx", {4, 5});
   wrong.names = Dims("Nx");
-  EXPECT_THAT([&] { to_nifti(wrong); }, ThrowsMessage<ShapeError>(HasSubstr("a name for each")));
+  expect_error<ShapeError>([&] { to_nifti(wrong); }, "a name for each");
 }
 
 }  // namespace

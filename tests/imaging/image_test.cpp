@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/image.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,10 +8,12 @@
 #include <numbers>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 using Sample = std::complex<float>;
 
 TEST(Image, PartsOfComplexAndReal) {
@@ -28,8 +29,7 @@ TEST(Image, PartsOfComplexAndReal) {
   EXPECT_EQ(part_of(real, ImagePart::real).to_vector<float>(), (std::vector<float>{-1.5F, 2}));
   EXPECT_EQ(part_of(real, ImagePart::imag).to_vector<float>(), (std::vector<float>{0, 0}));
   EXPECT_EQ(parse_image_part("phase"), ImagePart::phase);
-  EXPECT_THAT([] { parse_image_part("phases"); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("magnitude, phase")));
+  expect_error<ValueError>([] { parse_image_part("phases"); }, "magnitude, phase");
 }
 
 TEST(Image, CropAndPadKeepTheCentreElement) {
@@ -101,8 +101,7 @@ TEST(Image, RadiologicalViewsPutAnteriorAndSuperiorAtTheTop) {
 TEST(Image, UsualNamesEndInXAndRefuseNineAxes) {
   EXPECT_EQ(usual_names(2).str(), "(Ny, Nx)");
   EXPECT_EQ(usual_names(4).str(), "(T, Nz, Ny, Nx)");
-  EXPECT_THAT([] { usual_names(9); },
-              ::testing::ThrowsMessage<ShapeError>(::testing::HasSubstr("9 axes")));
+  expect_error<ShapeError>([] { usual_names(9); }, "9 axes");
 }
 
 }  // namespace

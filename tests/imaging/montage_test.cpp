@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/results/montage.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <complex>
 #include <limits>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
+using testing::expect_error;
 
 constexpr int kBackground = 51, kInk = 235;
 
@@ -78,22 +77,18 @@ TEST(Montage, BreaksRows) {
 
 TEST(Montage, RefusesWhatItCannotShow) {
   const Tensor image = Tensor::ones({2, 2}, DType::float32);
-  EXPECT_THAT([] { montage({}); }, ThrowsMessage<ValueError>(HasSubstr("no panels")));
-  EXPECT_THAT(
+  expect_error<ValueError>([] { montage({}); }, "no panels");
+  expect_error<ShapeError>(
       [&] {
         montage({{image, ""}, {Tensor::ones({2, 3}), ""}});
       },
-      ThrowsMessage<ShapeError>(HasSubstr("of one size")));
-  EXPECT_THAT(
+      "of one size");
+  expect_error<DTypeError>(
       [&] {
         montage({{Tensor::ones({2, 2}, DType::complex64), ""}});
       },
-      ThrowsMessage<DTypeError>(HasSubstr("magnitude()")));
-  EXPECT_THAT(
-      [&] {
-        montage({{image, ""}}, {.low = 1, .high = 1.0});
-      },
-      ThrowsMessage<ValueError>(HasSubstr("window")));
+      "magnitude()");
+  expect_error<ValueError>([&] { montage({{image, ""}}, {.low = 1, .high = 1.0}); }, "window");
 }
 
 TEST(Montage, PlanesOfAVolumeAreNumbered) {
@@ -103,8 +98,7 @@ TEST(Montage, PlanesOfAVolumeAreNumbered) {
   EXPECT_EQ(planes[4].image.shape(), (Extents{4, 5}));
   EXPECT_EQ(planes_of(Tensor::ones({4, 5})).front().label, "");
   EXPECT_EQ(planes_of(Tensor::full<float>({1, 1}, -2.0F), true).front().image.item<float>(), -2);
-  EXPECT_THAT([] { planes_of(Tensor::ones({4})); },
-              ThrowsMessage<ShapeError>(HasSubstr("(.., y, x)")));
+  expect_error<ShapeError>([] { planes_of(Tensor::ones({4})); }, "(.., y, x)");
 }
 
 TEST(Montage, WhiteIsNeverBelowAPartOfTheLargest) {
@@ -121,9 +115,8 @@ TEST(TextPreview, ShowsBrightAsDense) {
   EXPECT_EQ(text_preview(x, 8), "    @@@@\n    @@@@\n    @@@@\n    @@@@\n");
   EXPECT_EQ(text_preview(x, 4), "  @@\n  @@\n");
   EXPECT_EQ(text_preview(Tensor::zeros({4, 2}), 2), "\n\n");
-  EXPECT_THAT([&] { text_preview(x, 0); }, ThrowsMessage<ValueError>(HasSubstr("columns")));
-  EXPECT_THAT([] { text_preview(Tensor::ones({2})); },
-              ThrowsMessage<ShapeError>(HasSubstr("(y, x)")));
+  expect_error<ValueError>([&] { text_preview(x, 0); }, "columns");
+  expect_error<ShapeError>([] { text_preview(Tensor::ones({2})); }, "(y, x)");
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/patterns.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "support/expect_error.hpp"
+
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 index_t samples_in(const Tensor& mask, index_t y, index_t x, index_t height, index_t width) {
   return count_samples(mask.narrow(0, y, height).narrow(1, x, width));
 }
@@ -98,16 +100,14 @@ TEST(FullPattern, MeasuresEverything) {
 }
 
 TEST(SamplingPattern, RejectsWhatCannotBe) {
-  EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 0.5}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("at least 1")));
-  EXPECT_THAT([] { sampling_pattern(64, 64, {.acceleration = 50, .center = 24}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("centre alone has 576")));
-  EXPECT_THAT([] { sampling_pattern(64, 64, {.kind = PatternKind::uniform, .acceleration = 2.5}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("needs an integer")));
-  EXPECT_THAT([] { sampling_pattern(0, 64, {}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("positive sizes")));
-  EXPECT_THAT([] { parse_pattern("spiral"); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("poisson, random")));
+  expect_error<ValueError>([] { sampling_pattern(64, 64, {.acceleration = 0.5}); }, "at least 1");
+  expect_error<ValueError>([] { sampling_pattern(64, 64, {.acceleration = 50, .center = 24}); },
+                           "centre alone has 576");
+  expect_error<ValueError>(
+      [] { sampling_pattern(64, 64, {.kind = PatternKind::uniform, .acceleration = 2.5}); },
+      "needs an integer");
+  expect_error<ValueError>([] { sampling_pattern(0, 64, {}); }, "positive sizes");
+  expect_error<ValueError>([] { parse_pattern("spiral"); }, "poisson, random");
 }
 
 TEST(SamplingPattern, AnEllipseHasNoCornersAndAsManySamples) {
@@ -123,8 +123,8 @@ TEST(SamplingPattern, AnEllipseHasNoCornersAndAsManySamples) {
       }
     }
   }
-  EXPECT_THAT([] { sampling_pattern(32, 32, {.acceleration = 1.1, .ellipse = true}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("the ellipse has")));
+  expect_error<ValueError>([] { sampling_pattern(32, 32, {.acceleration = 1.1, .ellipse = true}); },
+                           "the ellipse has");
 }
 
 TEST(SamplingPattern, WithoutSpreadTheDensityIsEven) {
@@ -136,8 +136,7 @@ TEST(SamplingPattern, WithoutSpreadTheDensityIsEven) {
   EXPECT_NEAR(static_cast<double>(middle(0)), 48 * 48 / 5.0, 40);
   EXPECT_GT(middle(3), middle(1));
   EXPECT_GT(middle(1), middle(0) + 50);
-  EXPECT_THAT([] { sampling_pattern(32, 32, {.spread = -1}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("spread: got -1")));
+  expect_error<ValueError>([] { sampling_pattern(32, 32, {.spread = -1}); }, "spread: got -1");
 }
 
 TEST(CaipiPattern, ShiftsEveryMeasuredRow) {
@@ -150,8 +149,7 @@ TEST(CaipiPattern, ShiftsEveryMeasuredRow) {
   EXPECT_FALSE(mask.at<bool>({7, 6}));
   const Tensor centered = caipi_pattern(12, 12, 2, 3, 1, 4);
   EXPECT_EQ(count_samples(centered.narrow(0, 4, 4).narrow(1, 4, 4)), 16);
-  EXPECT_THAT([] { caipi_pattern(8, 8, 0, 2, 1); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("steps 0 and 2")));
+  expect_error<ValueError>([] { caipi_pattern(8, 8, 0, 2, 1); }, "steps 0 and 2");
 }
 
 TEST(PartialPattern, HasTheFirstLines) {
@@ -159,16 +157,8 @@ TEST(PartialPattern, HasTheFirstLines) {
   EXPECT_EQ(count_samples(rows), 7 * 6);  // round(6.5)
   EXPECT_FALSE(rows.at<bool>({7, 0}));
   EXPECT_EQ(count_samples(partial_pattern({10, 6}, 1, 1)), 60);
-  EXPECT_THAT(
-      [] {
-        partial_pattern({4, 4}, 0.5, 0);
-      },
-      ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("(0.5, 1]")));
-  EXPECT_THAT(
-      [] {
-        partial_pattern({4, 4}, 0.75, 2);
-      },
-      ::testing::ThrowsMessage<ShapeError>(::testing::HasSubstr("axis: got 2")));
+  expect_error<ValueError>([] { partial_pattern({4, 4}, 0.5, 0); }, "(0.5, 1]");
+  expect_error<ShapeError>([] { partial_pattern({4, 4}, 0.75, 2); }, "axis: got 2");
 }
 
 TEST(LinePatterns, FramesHaveTheirLinesAtOtherPlaces) {
@@ -181,8 +171,7 @@ TEST(LinePatterns, FramesHaveTheirLinesAtOtherPlaces) {
   for (index_t k = 0; k < 64; ++k) EXPECT_EQ(count_samples(even.narrow(1, k, 1)), 1) << k;
   const Tensor centered = line_patterns(30, {.lines = 3, .frames = 4, .center = 6});
   EXPECT_EQ(count_samples(centered.narrow(1, 12, 6)), 24);
-  EXPECT_THAT([] { line_patterns(8, {.lines = 9}); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("got 9 of 8 lines")));
+  expect_error<ValueError>([] { line_patterns(8, {.lines = 9}); }, "got 9 of 8 lines");
 }
 
 TEST(Interleaved, FramesAreDisjointAndComplete) {
@@ -196,8 +185,7 @@ TEST(Interleaved, FramesAreDisjointAndComplete) {
   }
   const Tensor shared = interleaved(Tensor::full<bool>({8, 8}, true), 2, 4);
   EXPECT_EQ(count_samples(shared), 64 + 16);
-  EXPECT_THAT([] { interleaved(Tensor::full<bool>({8}, true), 2); },
-              ::testing::ThrowsMessage<ShapeError>(::testing::HasSubstr("(ny, nx)")));
+  expect_error<ShapeError>([] { interleaved(Tensor::full<bool>({8}, true), 2); }, "(ny, nx)");
 }
 
 }  // namespace

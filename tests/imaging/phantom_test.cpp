@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/imaging/phantom.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
 
+#include "support/expect_error.hpp"
+
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 double sum(const Tensor& image) {
   double total = 0;
   for (const float v : image.to_vector<float>()) total += static_cast<double>(v);
@@ -52,8 +54,8 @@ TEST(Phantom, ALargerImageAveragesToTheSmallerOne) {
 }
 
 TEST(Phantom, RejectsAnEmptySize) {
-  EXPECT_THAT([] { ellipse_image(modified_shepp_logan(), 0, 8); },
-              ::testing::ThrowsMessage<ValueError>(::testing::HasSubstr("the size is empty")));
+  expect_error<ValueError>([] { ellipse_image(modified_shepp_logan(), 0, 8); },
+                           "the size is empty");
 }
 
 }  // namespace

@@ -8,13 +8,14 @@
 #include <pugixml.hpp>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::ThrowsMessage;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -82,9 +83,9 @@ TEST(HtmlReport, StaysBelowTwoMegabytes) {
 TEST(HtmlReport, RefusesImagesWithoutPoints) {
   ReportContents c;
   c.images = {{"none", Tensor::ones({0, 3})}};
-  EXPECT_THAT([&] { html_report(c); }, ThrowsMessage<ShapeError>(HasSubstr("(.., y, x)")));
+  expect_error<ShapeError>([&] { html_report(c); }, "(.., y, x)");
   c.images = {{"line", Tensor::ones({3})}};
-  EXPECT_THAT([&] { html_report(c); }, ThrowsMessage<ShapeError>(HasSubstr("(3,)")));
+  expect_error<ShapeError>([&] { html_report(c); }, "(3,)");
 }
 
 TEST(Base64, IsTheStandards) {
@@ -129,8 +130,7 @@ TEST(LineChart, SurvivesWhatCannotBeShown) {
     }
   }
   EXPECT_LT(line_chart({{"x", std::vector<double>(1000000, 1.5)}}).size(), 60000U);
-  EXPECT_THAT([] { line_chart({}, {.width = 50}); },
-              ThrowsMessage<ValueError>(HasSubstr("100 x 100")));
+  expect_error<ValueError>([] { line_chart({}, {.width = 50}); }, "100 x 100");
 }
 
 TEST(BarChart, TheLargestBarTakesTheWholeWidth) {

@@ -6,15 +6,15 @@
 #include "io/files.hpp"
 #include "io/scans.hpp"
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using testing::expect_error;
 using ::testing::IsEmpty;
 using testing::TemporaryDirectory;
-using ::testing::ThrowsMessage;
 
 IsmrmrdImages some_images(DType dtype) {
   IsmrmrdImages images;
@@ -66,14 +66,14 @@ TEST(IsmrmrdImages, FilesSayWhatTheyHold) {
   EXPECT_FALSE(contents.has_scan);
   EXPECT_THAT(contents.image_series, ElementsAre("maps_1"));
   EXPECT_EQ(read_ismrmrd_images(directory / "a.h5", "maps_1").series, "maps_1");
-  EXPECT_THAT([&] { read_ismrmrd_images(directory / "a.h5", "image_0"); },
-              ThrowsMessage<FormatError>(HasSubstr("no images 'image_0'")));
+  expect_error<FormatError>([&] { read_ismrmrd_images(directory / "a.h5", "image_0"); },
+                            "no images 'image_0'");
   write_ismrmrd(directory / "raw.h5", testing::some_scan());
   const IsmrmrdContents raw = ismrmrd_contents(directory / "raw.h5");
   EXPECT_TRUE(raw.has_scan);
   EXPECT_THAT(raw.image_series, IsEmpty());
-  EXPECT_THAT([&] { read_ismrmrd_images(directory / "raw.h5"); },
-              ThrowsMessage<FormatError>(HasSubstr("a raw scan and no images")));
+  expect_error<FormatError>([&] { read_ismrmrd_images(directory / "raw.h5"); },
+                            "a raw scan and no images");
 }
 
 TEST(IsmrmrdImages, RefuseWhatTheStandardCannotHold) {
@@ -81,21 +81,18 @@ TEST(IsmrmrdImages, RefuseWhatTheStandardCannotHold) {
   const std::string path = directory / "a.h5";
   IsmrmrdImages images = some_images(DType::float32);
   images.heads.pop_back();
-  EXPECT_THAT([&] { write_ismrmrd_images(path, images); },
-              ThrowsMessage<ValueError>(HasSubstr("2 heads for 3 images")));
+  expect_error<ValueError>([&] { write_ismrmrd_images(path, images); }, "2 heads for 3 images");
   images = some_images(DType::float32);
   images.series = "a/b";
-  EXPECT_THAT([&] { write_ismrmrd_images(path, images); },
-              ThrowsMessage<ValueError>(HasSubstr("a/b")));
+  expect_error<ValueError>([&] { write_ismrmrd_images(path, images); }, "a/b");
   images = some_images(DType::float32);
   images.heads[1].slice = 70000;
-  EXPECT_THAT([&] { write_ismrmrd_images(path, images); },
-              ThrowsMessage<OverflowError>(HasSubstr("slice is 70000")));
+  expect_error<OverflowError>([&] { write_ismrmrd_images(path, images); }, "slice is 70000");
   images.data = Tensor::ones({2, 2});
-  EXPECT_THAT([&] { write_ismrmrd_images(path, images); },
-              ThrowsMessage<ValueError>(HasSubstr("(image, channel, z, y, x)")));
-  EXPECT_THAT([&] { write_ismrmrd_images(directory / "none/a.h5", some_images(DType::int16)); },
-              ThrowsMessage<IoError>(HasSubstr("none")));
+  expect_error<ValueError>([&] { write_ismrmrd_images(path, images); },
+                           "(image, channel, z, y, x)");
+  expect_error<IoError>(
+      [&] { write_ismrmrd_images(directory / "none/a.h5", some_images(DType::int16)); }, "none");
   EXPECT_TRUE(directory.names().empty());
 }
 

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
+using testing::expect_error;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -99,12 +101,12 @@ TEST(NamedDimension, RefusesTextThatIsNotOneToken) {
 }
 
 TEST(NamedDimension, RefusesABadBaseIndexOrOrdinal) {
-  EXPECT_THAT([] { ND("A1", 2); }, ThrowsMessage<ValueError>(HasSubstr("ends in a digit")));
-  EXPECT_THAT([] { ND("A", -1); }, ThrowsMessage<ValueError>(HasSubstr("negative index")));
-  EXPECT_THAT([] { ND("()", 1); }, ThrowsMessage<ValueError>(HasSubstr("wildcard")));
-  EXPECT_THAT([] { ND("...", 1); }, ThrowsMessage<ValueError>(HasSubstr("wildcard")));
-  EXPECT_THAT([] { ND("AB", 1); }, ThrowsMessage<ValueError>(HasSubstr("starts a new dimension")));
-  EXPECT_THAT([] { ND::any(-1); }, ThrowsMessage<ValueError>(HasSubstr("negative ordinal")));
+  expect_error<ValueError>([] { ND("A1", 2); }, "ends in a digit");
+  expect_error<ValueError>([] { ND("A", -1); }, "negative index");
+  expect_error<ValueError>([] { ND("()", 1); }, "wildcard");
+  expect_error<ValueError>([] { ND("...", 1); }, "wildcard");
+  expect_error<ValueError>([] { ND("AB", 1); }, "starts a new dimension");
+  expect_error<ValueError>([] { ND::any(-1); }, "negative ordinal");
 }
 
 TEST(NamedDimension, AddsToTheIndex) {
@@ -117,9 +119,8 @@ TEST(NamedDimension, AddsToTheIndex) {
   EXPECT_EQ(ND("(1)") + 1, "(1)");
   EXPECT_EQ(ND("()") + 1, "()");
   EXPECT_EQ(ND("...") + 1, "...");
-  EXPECT_THAT([] { ND("A") + -1; }, ThrowsMessage<ValueError>(HasSubstr("below zero: got -1")));
-  EXPECT_THAT([] { ND("A2147483647") + 1; },
-              ThrowsMessage<OverflowError>(HasSubstr("31 bits: got 2147483648")));
+  expect_error<ValueError>([] { ND("A") + -1; }, "below zero: got -1");
+  expect_error<OverflowError>([] { ND("A2147483647") + 1; }, "31 bits: got 2147483648");
 }
 
 TEST(NamedDimension, FreshIsTheFirstThatIsNotAvoided) {

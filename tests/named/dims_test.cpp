@@ -7,11 +7,13 @@
 #include <sstream>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
 using ::testing::AllOf;
+using testing::expect_error;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -57,9 +59,8 @@ TEST(Dim, ErrorsNameTextAndPosition) {
             HasSubstr(c.message), HasSubstr("at position " + std::to_string(c.position) + ":"))))
         << c.text;
   }
-  EXPECT_THAT([] { Dim("Nx-Ny"); }, ThrowsMessage<ValueError>(HasSubstr("Nx-Ny")));
-  EXPECT_THAT([] { Dim(std::string_view("A\0B", 3)); },
-              ThrowsMessage<ValueError>(HasSubstr("\"A\\x00B\"")));
+  expect_error<ValueError>([] { Dim("Nx-Ny"); }, "Nx-Ny");
+  expect_error<ValueError>([] { Dim(std::string_view("A\0B", 3)); }, "\"A\\x00B\"");
 }
 
 TEST(Dims, ConvertsFromTextDimensionsAndLists) {
@@ -71,9 +72,8 @@ TEST(Dims, ConvertsFromTextDimensionsAndLists) {
   EXPECT_EQ(length({}), 0u);
   EXPECT_EQ(length(ND("Nx")), 1u);
   EXPECT_EQ(length(std::vector<ND>{"A", "B", "C"}), 3u);
-  EXPECT_THAT([&] { length({"NxNy"}); },
-              ThrowsMessage<ValueError>(HasSubstr("starts a new dimension")))
-      << "each element of a brace list is one dimension";
+  // Each element of a brace list is one dimension.
+  expect_error<ValueError>([&] { length({"NxNy"}); }, "starts a new dimension");
 }
 
 TEST(Dims, MergesAdjacentEllipses) {
@@ -134,16 +134,15 @@ TEST(SpatialDims, AreTheFirstOfThree) {
   EXPECT_EQ(spatial_dims(3), Dim("NxNyNz"));
   EXPECT_EQ(spatial_dims(2, true), Dim("KxKy"));
   for (int n : {-1, 0, 4}) {
-    EXPECT_THAT([n] { spatial_dims(n); },
-                ThrowsMessage<ValueError>(HasSubstr("got " + std::to_string(n))));
+    expect_error<ValueError>([n] { spatial_dims(n); }, "got " + std::to_string(n));
   }
 }
 
 TEST(Numbered, CountsFromOne) {
   EXPECT_EQ(numbered("A", 3), Dim("A1A2A3"));
   EXPECT_TRUE(numbered("A", 0).empty());
-  EXPECT_THAT([] { numbered("A", -1); }, ThrowsMessage<ValueError>(HasSubstr("got -1")));
-  EXPECT_THAT([] { numbered("A1", 2); }, ThrowsMessage<ValueError>(HasSubstr("digit")));
+  expect_error<ValueError>([] { numbered("A", -1); }, "got -1");
+  expect_error<ValueError>([] { numbered("A1", 2); }, "digit");
 }
 
 TEST(Partition, CutsAtTheFirst) {

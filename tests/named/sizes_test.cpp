@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "palimpsest/base/error.hpp"
+#include "support/expect_error.hpp"
 
 namespace palimpsest {
 namespace {
 
 using ::testing::AllOf;
+using testing::expect_error;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
@@ -35,7 +37,7 @@ TEST(Bind, RecordsOrdinalButNotAnonymousAnys) {
   const DimSizes sizes = bind("() (1) () (1)", {3, 4, 5, 4});
   EXPECT_EQ(sizes.entries().size(), 1u);
   EXPECT_EQ(sizes.size("(1)"), 4);
-  EXPECT_THAT([] { bind("(1) (1)", {3, 4}); }, ThrowsMessage<ShapeError>(HasSubstr("'(1)'")));
+  expect_error<ShapeError>([] { bind("(1) (1)", {3, 4}); }, "'(1)'");
 }
 
 TEST(Bind, HoldsKnownSizesToTheirWord) {
@@ -49,11 +51,11 @@ TEST(Bind, HoldsKnownSizesToTheirWord) {
       },
       ThrowsMessage<ShapeError>(AllOf(StartsWith("[Dense]"), HasSubstr("(N, K)"),
                                       HasSubstr("size of dim 'K': expected 40, got 32"))));
-  EXPECT_THAT(
+  expect_error<ShapeError>(
       [&] {
         bind("... K", {2, 4, 40}, known);
       },
-      ThrowsMessage<ShapeError>(HasSubstr("size of dim '...': expected (2, 3), got (2, 4)")));
+      "size of dim '...': expected (2, 3), got (2, 4)");
 }
 
 TEST(Bind, RefusesOneNameWithTwoSizes) {
@@ -71,14 +73,13 @@ TEST(Bind, RefusesAnotherNumberOfAxes) {
       [] { bind("A B", {3}, {}, "Fft"); },
       ThrowsMessage<ShapeError>(AllOf(
           StartsWith("[Fft]"), HasSubstr("(A, B) expects 2 axes: got 1"), HasSubstr("(3,)"))));
-  EXPECT_THAT([] { bind("A B", {3, 4, 5}); }, ThrowsMessage<ShapeError>(HasSubstr("expects 2")));
-  EXPECT_THAT([] { bind("A ... B", {3}); },
-              ThrowsMessage<ShapeError>(HasSubstr("expects at least 2 axes: got 1")));
-  EXPECT_THAT([] { bind("A", {}); }, ThrowsMessage<ShapeError>(HasSubstr("expects 1 axis: got 0")));
+  expect_error<ShapeError>([] { bind("A B", {3, 4, 5}); }, "expects 2");
+  expect_error<ShapeError>([] { bind("A ... B", {3}); }, "expects at least 2 axes: got 1");
+  expect_error<ShapeError>([] { bind("A", {}); }, "expects 1 axis: got 0");
 }
 
 TEST(Bind, CannotInferTwoEllipses) {
-  EXPECT_THAT([] { bind("... A ...", {3}); }, ThrowsMessage<ShapeError>(HasSubstr("Cannot infer")));
+  expect_error<ShapeError>([] { bind("... A ...", {3}); }, "Cannot infer");
 }
 
 TEST(ExtentsOf, IsTheInverseOfBind) {
@@ -101,9 +102,9 @@ TEST(DimSizes, HoldsWhatItIsGiven) {
   EXPECT_TRUE(sizes.contains("..."));
   EXPECT_FALSE(sizes.empty());
   EXPECT_EQ(DimSizes(std::map<ND, index_t>{{"A", 4}}), (DimSizes{{"A", 4}}));
-  EXPECT_THAT([&] { sizes.set("...", 1); }, ThrowsMessage<ValueError>(HasSubstr("one dimension")));
-  EXPECT_THAT([&] { sizes.set("()", 1); }, ThrowsMessage<ValueError>(HasSubstr("one dimension")));
-  EXPECT_THAT([&] { sizes["B"]; }, ThrowsMessage<ShapeError>(HasSubstr("'B' is unknown")));
+  expect_error<ValueError>([&] { sizes.set("...", 1); }, "one dimension");
+  expect_error<ValueError>([&] { sizes.set("()", 1); }, "one dimension");
+  expect_error<ShapeError>([&] { sizes["B"]; }, "'B' is unknown");
 }
 
 TEST(AxisOf, CountsFromTheSideWithoutEllipsis) {
@@ -117,10 +118,8 @@ TEST(AxisOf, RefusesWhatHasNoAxis) {
   EXPECT_THAT([] { axis_of("A B", "C", "Split"); },
               ThrowsMessage<ShapeError>(
                   AllOf(StartsWith("[Split]"), HasSubstr("'C'"), HasSubstr("(A, B)"))));
-  EXPECT_THAT([] { axis_of("... A ...", "A"); },
-              ThrowsMessage<ShapeError>(HasSubstr("Cannot infer")));
-  EXPECT_THAT([] { axis_of("A ...", "..."); },
-              ThrowsMessage<ShapeError>(HasSubstr("Cannot infer")));
+  expect_error<ShapeError>([] { axis_of("... A ...", "A"); }, "Cannot infer");
+  expect_error<ShapeError>([] { axis_of("A ...", "..."); }, "Cannot infer");
 }
 
 }  // namespace
