@@ -18,7 +18,8 @@ namespace palimpsest {
 /// line length, and keeps the measurements in a file in the user's cache folder. The environment
 /// variable PALIMPSEST_FFT_WISDOM names another file; its value `memory` keeps measurements in the
 /// process, `off` measures nothing. Results of one process agree bit for bit; those of several may
-/// differ by rounding.
+/// differ by rounding. Lengths that SplitTransform takes are not measured, and have the same bits
+/// everywhere.
 enum class FftEffort : std::uint8_t { estimate, measure };
 
 /// Weights of a spectrum, which have the axes of the array.
@@ -111,7 +112,8 @@ struct FftOperands {
 ///          extents takes 3/4 of the transforms in 2-D, 7/12 in 3-D. 256 KiB of stack per thread.
 ///          Lines run on oneTBB threads; the result depends neither on their number nor on strides
 ///          or alignment
-/// Source   Frigo & Johnson 2005, doi:10.1109/JPROC.2004.840301
+/// Source   Gentleman & Sande 1966, doi:10.1145/1464291.1464352; Frigo & Johnson 2005,
+///          doi:10.1109/JPROC.2004.840301
 void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands = {});
 
 /// Name and version of the FFT library.

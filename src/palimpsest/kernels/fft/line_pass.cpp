@@ -45,6 +45,10 @@ template <class T>
 std::unique_ptr<LinePass<T>> LinePass<T>::make(const PassAxis& line, std::vector<PassAxis> others,
                                                Options options) {
   if (options.transforms && options.twiddles == nullptr &&
+      SplitTransform<T>::is_able(line.extent)) {
+    return std::make_unique<SplitPanels<T>>(line, std::move(others), std::move(options));
+  }
+  if (options.transforms && options.twiddles == nullptr &&
       RowTransform<T>::is_better(line.extent)) {
     return std::make_unique<PanelsOfRows<T>>(line, std::move(others), std::move(options));
   }

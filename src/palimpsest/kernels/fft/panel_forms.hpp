@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the two forms of a pass over the lines of an array.
+// Internal: the forms of a pass over the lines of an array.
 #pragma once
 
 #include <cstdlib>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "palimpsest/kernels/fft/line_pass.hpp"
+#include "palimpsest/kernels/fft/split_transform.hpp"
 
 namespace palimpsest {
 
@@ -76,6 +77,46 @@ class PanelsOfRows final : public LinePass<T> {
   }
 
   std::shared_ptr<const RowTransform<T>> rows_, back_rows_;
+};
+
+/// Panels that SplitTransform computes, as rows or as dense lines: from one array to the other, or
+/// through scratch where a side has another layout.
+template <class T>
+class SplitPanels final : public LinePass<T> {
+ public:
+  using typename LinePass<T>::Options;
+  SplitPanels(const PassAxis& line, std::vector<PassAxis> others, Options options);
+
+  std::size_t bytes() const override;
+
+ private:
+  using Panel = typename LinePass<T>::Panel;
+  using Runs = typename LinePass<T>::Runs;
+  using LinePass<T>::line_, LinePass<T>::panel_, LinePass<T>::options_, LinePass<T>::lines_,
+      LinePass<T>::weights_;
+  // A panel where it is transformed, without factors.
+  struct Place {
+    std::complex<T>* first;
+    PanelSide side;
+    index_t extent;  // of lines
+    const T* factors = nullptr;
+  };
+
+  void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const override;
+  Runs runs(index_t lines) const;
+  void load(const Panel& panel, std::complex<T>* numbers, std::complex<T>* spare) const;
+  void store(const Panel& panel, std::complex<T>* numbers, std::complex<T>* spare) const;
+  void weigh(const Panel& panel, std::complex<T>* numbers, std::byte* weights) const;
+  void transform(const Place& from, const Place& to, index_t lines, bool forward,
+                 std::byte* scratch) const;
+  bool loads() const;
+  bool stores() const;
+  bool fits(const PanelSide& side) const { return (is_rows_ ? side.line : side.step) == 1; }
+
+  std::shared_ptr<const SplitTransform<T>> transform_;
+  bool is_rows_ = false;
+  index_t width_ = 0, numbers_ = 0;  // lines, and numbers, of a full panel in scratch
+  index_t weight_numbers_ = 0;
 };
 
 }  // namespace palimpsest

@@ -6,6 +6,7 @@
 // where a complex number of its line has its real part.
 #include "palimpsest/kernels/fft/panel_weights.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -226,10 +227,13 @@ void PanelWeights<T>::apply_across(const void* weights, index_t j, index_t first
                                    const std::complex<T>* from, std::complex<T>* to) const {
   const index_t in_weight = is_complex_ ? 2 : 1;
   const T* const row = static_cast<const T*>(weights) + line_.at(j) * in_weight;
-  const index_t together = are_neighbours(first, lines) ? lines : 1;
+  const index_t turn = panel_.extent - panel_.shift;  // the line whose weights begin their array
+  index_t together = 1;
   for (index_t c = 0; c < lines; c += together) {
-    multiply(WeightedNumbers<T>{reals(from + c), row + panel_.at(first + c) * in_weight,
-                                reals(to + c), together, in_weight, is_complex_, scale_});
+    const index_t line = first + c, rest = lines - c;
+    if (panel_.stride == 1) together = line < turn ? std::min(turn - line, rest) : rest;
+    multiply(WeightedNumbers<T>{reals(from + c), row + panel_.at(line) * in_weight, reals(to + c),
+                                together, in_weight, is_complex_, scale_});
   }
 }
 

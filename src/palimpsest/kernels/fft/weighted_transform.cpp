@@ -35,7 +35,12 @@ struct WeightedBlocks {
       summed = axes[0];
       axes.erase(axes.begin());
     }
-    if (transforms(0)) blocks = TransformBlocks(axes);
+    if (transforms(1)) {
+      blocks = TransformBlocks(axes);
+    } else {  // one pass for all lines
+      std::stable_partition(axes.begin(), axes.end(),
+                            [](const TransformAxis& axis) { return axis.is_transformed; });
+    }
     const auto is_short = [](const TransformAxis& axis) { return axis.given < axis.extent; };
     const bool needs_room = has_factors || std::any_of(axes.begin() + 1, axes.end(), is_short);
     if (!needs_room || !has_elements) return;
