@@ -12,7 +12,7 @@ build='g++ cmake ninja-build pkg-config libfmt-dev libfftw3-dev libopenblas-seri
   librandom123-dev libxxhash-dev mricron-data'
 python="$build python3 python3-dev python3-venv"
 test="$python ccache libgtest-dev libgmock-dev spin python3-numpy python3-scipy ismrmrd-tools
-  libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git valgrind pocl-opencl-icd ocl-icd-libopencl1
+  libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git valgrind pocl-opencl-icd oclgrind ocl-icd-libopencl1
   opencl-headers"
 lint="$test clang-tidy"
 bench="$build libbenchmark-dev python3-numpy bart"

@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -17,6 +20,7 @@
 
 #include "palimpsest/base/atomic_file.hpp"
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/fork.hpp"
 #include "palimpsest/base/hash/content_hash.hpp"
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/base/log.hpp"
@@ -184,6 +188,36 @@ const KernelCache& kernel_cache() {
                                      std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")),
                        text_or_empty(std::getenv("PALIMPSEST_KERNELS")));
   });
+}
+
+namespace {
+
+// The kernels that are in use, by backend and text.
+class LoadedTexts {
+ public:
+  KernelProgram load(DeviceBackend& backend, const KernelText& text) {
+    const Key key{&backend, text.text};
+    {
+      const std::scoped_lock lock(mutex_);
+      if (KernelProgram found = programs_[key].lock()) return found;
+    }
+    KernelProgram made = kernel_cache().load(backend, text);
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
+    programs_[key] = made;
+    return made;
+  }
+
+ private:
+  using Key = std::pair<const DeviceBackend*, std::string>;
+  Mutex mutex_;
+  std::map<Key, std::weak_ptr<const LoadedKernels>> programs_;
+};
+
+}  // namespace
+
+KernelProgram shared_kernels(DeviceBackend& backend, const KernelText& text) {
+  return immortal([] { return std::make_unique<LoadedTexts>(); })->load(backend, text);
 }
 
 }  // namespace palimpsest

@@ -46,4 +46,10 @@ std::string kernel_folder(const char* setting, const char* cache_home, const cha
 /// folder for texts.
 const KernelCache& kernel_cache();
 
+/// The kernels of a text from the cache of the process; those that somebody still has are not
+/// loaded again.
+///
+/// Errors   DeviceError "does not compile on"
+KernelProgram shared_kernels(DeviceBackend& backend, const KernelText& text);
+
 }  // namespace palimpsest

@@ -49,18 +49,20 @@ struct PlannedGuard {
   int parent = -1;  // the guard that must hold too, if any: it is looked at first
 };
 
+struct DeviceStep;
 struct HostStep;
 struct LoopPlan;
 
 /// A step: an op on slots. Views are not steps: they only change a layout.
 struct PlannedStep {
   Apply node;
-  std::vector<int> inputs = {};                       // slots
-  std::vector<int> outputs = {};                      // slots
-  int scratch = -1;                                   // buffer, if any
-  int guard = -1;                                     // that must hold, if any
-  std::shared_ptr<const LoopPlan> loop = nullptr;     // how the body of a loop runs
-  std::shared_ptr<const HostStep> on_host = nullptr;  // of operands on an accelerator
+  std::vector<int> inputs = {};                           // slots
+  std::vector<int> outputs = {};                          // slots
+  int scratch = -1;                                       // buffer, if any
+  int guard = -1;                                         // that must hold, if any
+  std::shared_ptr<const LoopPlan> loop = nullptr;         // how the body of a loop runs
+  std::shared_ptr<const DeviceStep> on_device = nullptr;  // of operands on an accelerator: launches
+  std::shared_ptr<const HostStep> on_host = nullptr;      // or copies, where there is no kernel
   index_t new_bytes = 0;       // results and scratch with a place of their own
   index_t in_place_bytes = 0;  // results in memory that is overwritten
   index_t work = 1;            // elements of its biggest input or output

@@ -85,9 +85,9 @@ PlannedArena place_on(Plan& plan, Device device, double effort) {
 
 void separate_devices(Plan& plan, const PlanRequest& request) {
   const std::vector<Device> devices = devices_of(plan, request);
-  if (std::all_of(devices.begin(), devices.end(), [&](Device d) { return d == devices[0]; })) {
-    return;
-  }
+  const bool is_one =
+      std::all_of(devices.begin(), devices.end(), [&](Device d) { return d == devices[0]; });
+  if (is_one && (devices.empty() || devices[0].is_host())) return;
   plan.lanes = 1;  // lives below are those of one step after the other
   std::vector<Device> ours;
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {

@@ -6,8 +6,8 @@
 
 namespace palimpsest {
 
-/// Assigns the values of a plan to devices. A plan on one device stays as it is. In a plan on
-/// several every buffer gets its device, and every device an arena of its own.
+/// Assigns the values of a plan to devices. A plan on one device of the host stays as it is. In
+/// others every buffer gets its device, and every device an arena of its own.
 void separate_devices(Plan& plan, const PlanRequest& request);
 
 }  // namespace palimpsest

@@ -18,7 +18,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/graph/inferred_shapes.hpp"
+#include "palimpsest/lower/lower.hpp"
 #include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/control/device_op.hpp"
 #include "palimpsest/ops/transforms/library_memory.hpp"
@@ -60,7 +62,7 @@ class Planner {
   }
   // Passes 3 and 4.
   Plan finish() {
-    if (!request_.is_body) prepare_host_steps();
+    if (!request_.is_body) prepare_device_steps();
     arrange(plan_, is_kept_, request_);
     for (const PlannedStep& planned : plan_.steps) plan_.external_bytes += library_bytes(planned);
     return std::move(plan_);
@@ -318,26 +320,62 @@ class Planner {
     planned.guard = guard_of(branches_.of(planned.node));
     planned.new_bytes += static_cast<index_t>(scratch);
     plan_.saved_by_inplace_bytes += planned.in_place_bytes;
-    if (scratch > 0 || (!request_.is_body && runs_on_host_for_device(planned))) {
+    if (scratch > 0 || (!request_.is_body && needs_device_step(planned))) {
       planned.scratch = new_buffer(BufferKind::arena, 0, static_cast<index_t>(scratch),
                                    "scratch of " + planned.node.op().name());
     }
     plan_.steps.push_back(std::move(planned));
   }
 
-  // Makes room in the scratch of steps on accelerators for copies of their operands.
-  void prepare_host_steps() {
+  // Steps on accelerators become launches of kernels, or run on the host: then their scratch has
+  // room for copies of their operands.
+  void prepare_device_steps() {
     for (PlannedStep& planned : plan_.steps) {
-      if (!runs_on_host_for_device(planned)) continue;
+      if (!needs_device_step(planned)) continue;
       PlannedBuffer& scratch = plan_.buffers[at(planned.scratch)];
-      auto made = std::make_shared<HostStep>(make_host_step(plan_, planned, scratch.bytes));
-      planned.new_bytes += made->scratch_bytes - scratch.bytes;
-      scratch.bytes = made->scratch_bytes;
-      scratch.name = "host copies for " + planned.node.op().name();
-      planned.on_host = std::move(made);
+      index_t bytes = 0;
+      if (auto launches = lowered(planned)) {
+        bytes = launches->scratch_bytes;
+        planned.on_device = std::make_shared<DeviceStep>(std::move(*launches));
+      } else {
+        auto made = std::make_shared<HostStep>(make_host_step(plan_, planned, scratch.bytes));
+        bytes = made->scratch_bytes;
+        scratch.name = "host copies for " + planned.node.op().name();
+        planned.on_host = std::move(made);
+      }
+      planned.new_bytes += bytes - scratch.bytes;
+      scratch.bytes = bytes;
     }
   }
-  static bool runs_on_host_for_device(const PlannedStep& planned) {
+  // The launches of a step on one accelerator, if there are kernels for it.
+  std::optional<DeviceStep> lowered(const PlannedStep& planned) const {
+    const Device device = planned.node.output(0).type().device;
+    if (device.is_host() || planned.loop) return std::nullopt;
+    LowerRequest request{planned.node, {}, {}, {}, {}, {}, backend_of(device).facts()};
+    std::vector<Layout> inputs, outputs;
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+      const Slot& slot = plan_.slots[at(planned.inputs[i])];
+      const bool on_host = is_on_host(planned.node.input(i), slot);
+      if (!on_host && planned.node.input(i).type().device != device) return std::nullopt;
+      inputs.push_back(slot.layout);
+      request.input_buffers.push_back(slot.buffer);
+      request.on_host.push_back(on_host);
+    }
+    for (const int output : planned.outputs) {
+      const Slot& slot = plan_.slots[at(output)];
+      outputs.push_back(slot.layout);
+      request.output_buffers.push_back(slot.buffer);
+    }
+    request.inputs = inputs;
+    request.outputs = outputs;
+    return lower_step(request);
+  }
+  // Constants are on the host, and so are views of them.
+  bool is_on_host(const Variable& v, const Slot& slot) const {
+    const bool is_constant = plan_.buffers[at(slot.buffer)].kind == BufferKind::constant;
+    return is_constant || v.type().device.is_host();
+  }
+  static bool needs_device_step(const PlannedStep& planned) {
     return is_on_accelerator(planned) &&
            dynamic_cast<const ops::ToDevice*>(&planned.node.op()) == nullptr;
   }

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/run/device_step.hpp"
 
+#include <complex>
+#include <cstring>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/base/log.hpp"
+#include "palimpsest/device/devices.hpp"
+#include "palimpsest/device/kernel_cache.hpp"
+#include "palimpsest/lower/lower.hpp"
 #include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/ops/control/device_op.hpp"
 #include "palimpsest/plan/position.hpp"
@@ -23,7 +30,7 @@ void log_transfer(const std::string& what, const std::string& shape, std::size_t
 }
 
 // ToDevice between two devices of which one at least is an accelerator.
-class Transfer final : public DeviceStep {
+class Transfer final : public StepExecutor {
  public:
   Transfer(Device from, Device to) : from_(from), to_(to) {}
 
@@ -42,7 +49,7 @@ class Transfer final : public DeviceStep {
 };
 
 // An op that runs on the host: its operands are downloaded, its results uploaded.
-class OnHost final : public DeviceStep {
+class OnHost final : public StepExecutor {
  public:
   OnHost(const Plan& plan, const PlannedStep& step) : step_(step.on_host) {
     for (const int slot : step.outputs) output_devices_.push_back(device_of_slot(plan, slot));
@@ -131,10 +138,91 @@ class OnHost final : public DeviceStep {
   std::vector<index_t> input_offsets_, output_offsets_;  // of the first elements, in the scratch
 };
 
+// The part of a number that lies on the host, in the form of an argument.
+KernelArgument number_at(const ConstView& view, bool imaginary) {
+  return visit_dtype(view.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T value;
+    std::memcpy(&value, view.data, sizeof value);
+    if constexpr (std::is_floating_point_v<T>) {
+      return KernelArgument::of(static_cast<double>(value));
+    } else if constexpr (std::is_integral_v<T>) {
+      return KernelArgument::of(static_cast<std::int64_t>(value));
+    } else {
+      return KernelArgument::of(static_cast<double>(imaginary ? value.imag() : value.real()));
+    }
+  });
+}
+
+// Enqueues the kernels of a step.
+class Launches final : public StepExecutor {
+ public:
+  explicit Launches(const PlannedStep& step)
+      : step_(step.on_device), device_(step.node.output(0).type().device) {
+    for (const PlannedLaunch& launch : step_->launches) {
+      programs_.push_back(shared_kernels(backend_of(device_), *launch.text));
+    }
+  }
+
+  void run(const Op& op, std::span<const ConstView> inputs, std::span<const MutableView> outputs,
+           std::span<std::byte> scratch, const std::function<void(RunContext&)>&) const override {
+    for (const DeviceStep::Upload& upload : step_->uploads) {
+      const ConstView& x = inputs[static_cast<std::size_t>(upload.input)];
+      const Strides dense = contiguous_strides(x.extents);
+      copy_elements_on({}, x, device_, {scratch.data() + upload.offset, x.dtype, x.extents, dense});
+      if (config().log_device_transfers) {
+        log_transfer(op.name() + " constant", to_string(x.extents),
+                     static_cast<std::size_t>(byte_count(x.extents, x.dtype)), {}, device_);
+      }
+    }
+    std::vector<KernelArgument> arguments;
+    for (std::size_t l = 0; l < programs_.size(); ++l) {
+      const PlannedLaunch& launch = step_->launches[l];
+      arguments.clear();
+      for (const LaunchArgument& a : launch.arguments) {
+        arguments.push_back(value_of(a, inputs, outputs, scratch));
+      }
+      backend_of(device_).launch(Queue::work,
+                                 {programs_[l].get(), 0, launch.groups, launch.items, arguments});
+    }
+  }
+
+ private:
+  static KernelArgument value_of(const LaunchArgument& a, std::span<const ConstView> inputs,
+                                 std::span<const MutableView> outputs,
+                                 std::span<std::byte> scratch) {
+    const auto operand = static_cast<std::size_t>(a.operand);
+    const auto address = [&](const void* first) {
+      return KernelArgument::of(static_cast<const std::byte*>(first) + a.byte_offset);
+    };
+    switch (a.kind) {
+      case LaunchArgument::Kind::input:
+        return address(inputs[operand].data);
+      case LaunchArgument::Kind::output:
+        return address(outputs[operand].data);
+      case LaunchArgument::Kind::scratch:
+        return address(scratch.data());
+      case LaunchArgument::Kind::integer:
+        return KernelArgument::of(a.integer);
+      case LaunchArgument::Kind::real:
+        return KernelArgument::of(a.real);
+      case LaunchArgument::Kind::number:
+      case LaunchArgument::Kind::imaginary:
+        return number_at(inputs[operand], a.kind == LaunchArgument::Kind::imaginary);
+    }
+    throw InternalError("[launch] not a kind of argument");
+  }
+
+  std::shared_ptr<const DeviceStep> step_;
+  Device device_;
+  std::vector<KernelProgram> programs_;
+};
+
 }  // namespace
 
-std::shared_ptr<const DeviceStep> device_step(const Plan& plan, const PlannedStep& step) {
+std::shared_ptr<const StepExecutor> step_executor(const Plan& plan, const PlannedStep& step) {
   if (step.on_host) return std::make_shared<OnHost>(plan, step);
+  if (step.on_device) return std::make_shared<Launches>(step);
   if (dynamic_cast<const ops::ToDevice*>(&step.node.op()) == nullptr) return nullptr;
   const Device from = device_of_slot(plan, step.inputs[0]);
   const Device to = device_of_slot(plan, step.outputs[0]);

@@ -15,16 +15,18 @@ namespace palimpsest {
 /// Runs a step with operands on an accelerator.
 ///
 /// Threads  const members may be called concurrently, by frames with memory of their own
-class DeviceStep {
+class StepExecutor {
  public:
-  virtual ~DeviceStep() = default;
+  virtual ~StepExecutor() = default;
   /// The views have addresses of their devices. `compute` runs the op on views of the host.
   virtual void run(const Op& op, std::span<const ConstView> inputs,
                    std::span<const MutableView> outputs, std::span<std::byte> scratch,
                    const std::function<void(RunContext&)>& compute) const = 0;
 };
 
-/// Null for a step whose operands the host can reach.
-std::shared_ptr<const DeviceStep> device_step(const Plan& plan, const PlannedStep& step);
+/// Null for a step whose operands the host can reach. Kernels are compiled now.
+///
+/// Errors  DeviceError "does not compile on"
+std::shared_ptr<const StepExecutor> step_executor(const Plan& plan, const PlannedStep& step);
 
 }  // namespace palimpsest

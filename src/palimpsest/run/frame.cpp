@@ -136,7 +136,7 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     Step step{&planned.node.op(), {}, {}, {}, planned.guard};
     // Arguments of the body of a loop are memory of the loop.
     step.writes_user_memory = arena == Arena::own && writes_user_memory(plan, planned);
-    step.on_device = device_step(plan, planned);
+    step.on_device = step_executor(plan, planned);
     // A loop runs where its operands are copied to.
     const Device loops_on = step.on_device ? Device{} : device;
     if (planned.loop) step.loop = std::make_shared<LoopFrame>(*planned.loop, loops_on);

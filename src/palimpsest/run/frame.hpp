@@ -108,7 +108,7 @@ class Frame {
     std::span<std::byte> scratch;
     int guard = -1;
     std::shared_ptr<LoopFrame> loop = nullptr;
-    std::shared_ptr<const DeviceStep> on_device = nullptr;  // of operands on an accelerator
+    std::shared_ptr<const StepExecutor> on_device = nullptr;  // of operands on an accelerator
     bool writes_user_memory = false;
     std::vector<std::pair<const void*, std::size_t>> file_bytes = {};  // that it reads
 

@@ -460,7 +460,7 @@ Reduction reduction_of(const ReduceLeaf& leaf, const MutableView& out) {
   return r;
 }
 
-void run(Reduction& r) {
+void arrange(Reduction& r) {
   order_axes(r);
   if (r.loop.rank == 0) {  // one element: a row of one output
     r.loop.rank = r.n_kept = 1;
@@ -469,6 +469,19 @@ void run(Reduction& r) {
   }
   choose_form(r);
   choose_chunks(r);
+}
+
+void add_operands(Reduction& r, std::span<const ConstView> operands) {
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const ConstView& x = operands[k];
+    assert(x.extents.size() == static_cast<std::size_t>(r.loop.rank));
+    r.loop.add_operand(x.data, x.strides, item_size(x.dtype));
+    r.load[k + 1] = copy_row_between(x.dtype, r.leaf.load);
+  }
+}
+
+void run(Reduction& r) {
+  arrange(r);
   widen_rows(r);
   if (r.chunks > 1) {
     run_chunks(r);
@@ -495,13 +508,31 @@ void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
                    const MutableView& out) {
   assert(static_cast<int>(operands.size()) == leaf.n_operands);
   Reduction r = reduction_of(leaf, out);
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    const ConstView& x = operands[k];
-    assert(std::equal(x.extents.begin(), x.extents.end(), out.extents.begin()));
-    r.loop.add_operand(x.data, x.strides, item_size(x.dtype));
-    r.load[k + 1] = copy_row_between(x.dtype, leaf.load);
-  }
+  add_operands(r, operands);
   run(r);
+}
+
+ReductionOrder reduction_order(const ReduceLeaf& leaf, std::span<const ConstView> operands,
+                               const MutableView& out) {
+  Reduction r = reduction_of(leaf, out);
+  add_operands(r, operands);
+  const std::array<std::byte*, 3> before = r.loop.data;
+  arrange(r);
+  ReductionOrder order;
+  order.vertical = r.vertical;
+  order.outputs = r.outputs;
+  order.terms = r.terms;
+  order.chunk = r.chunk;
+  order.chunks = r.chunks;
+  for (int k = 0; k < r.loop.n_operands; ++k) {
+    order.offsets[at(k)] = r.loop.data[at(k)] - before[at(k)];
+  }
+  for (int i = 0; i < r.loop.rank; ++i) {
+    ReductionOrder::Axis axis{r.loop.at(i).extent, {}};
+    for (int k = 0; k < r.loop.n_operands; ++k) axis.steps[at(k)] = r.loop.step(k, i);
+    (i < r.n_kept ? order.kept : order.reduced).push_back(axis);
+  }
+  return order;
 }
 
 void run_reduction(const ReduceLeaf& leaf, const ComputedRows& rows, const MutableView& out) {

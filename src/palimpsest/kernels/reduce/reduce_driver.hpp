@@ -2,7 +2,9 @@
 // Internal: reductions over any axes of one or two strided operands, or of one computed operand.
 #pragma once
 
+#include <array>
 #include <span>
+#include <vector>
 
 #include "palimpsest/kernels/elementwise/computed_rows.hpp"
 #include "palimpsest/kernels/reduce/reduce_leaves.hpp"
@@ -27,5 +29,25 @@ void run_reduction(const ReduceLeaf& leaf, std::span<const ConstView> operands,
 /// Reduces the elements of `rows`, which have out's extents: the same bits as run_reduction of a
 /// dense row-major array.
 void run_reduction(const ReduceLeaf& leaf, const ComputedRows& rows, const MutableView& out);
+
+/// The order in which run_reduction combines terms, for kernels of accelerators that take the same.
+///
+/// Terms of an output are numbered in row-major order over the reduced axes, and outputs over the
+/// kept ones; chunks are combined in pairs. Horizontal form: a leaf is a run of at most
+/// kLeafElements terms along the innermost reduced axis; vertical form: kLeafRows terms. Leaves of
+/// a chunk are paired as a Cascade does.
+struct ReductionOrder {
+  struct Axis {
+    index_t extent = 1;
+    std::array<index_t, 3> steps{};  ///< of out and of the operands, in bytes
+  };
+  std::vector<Axis> kept, reduced;   ///< outermost first
+  std::array<index_t, 3> offsets{};  ///< of the first output and term, in bytes
+  bool vertical = false;
+  index_t outputs = 1, terms = 1, chunk = 1, chunks = 1;
+};
+/// For views of layouts alone: addresses are not read. The rest as for run_reduction.
+ReductionOrder reduction_order(const ReduceLeaf& leaf, std::span<const ConstView> operands,
+                               const MutableView& out);
 
 }  // namespace palimpsest

@@ -81,6 +81,9 @@ class UpdateSubtensor final : public InPlaceTwin<UpdateSubtensor, Op> {
   static OpPtr restored(std::string_view name, ParameterText& text);
   Kind kind() const { return kind_; }
   const BasicIndex& index() const { return index_; }
+  bool is_buffered() const { return buffered_; }
+  /// Of an element and what it is increased by.
+  const ElementwiseProgram& sum() const { return sum_; }
 
   std::string name() const override;
   std::string parameters() const override;

@@ -46,6 +46,7 @@ class AddContract final : public InPlaceTwin<AddContract, Op>, public RoundsByLa
   AddContract(Contraction contraction, DType dtype, bool in_place = false);
   static std::vector<std::string> names();
   static OpPtr restored(std::string_view name, ParameterText& text);
+  const Contraction& contraction() const { return contraction_; }
   std::string name() const override;
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;
@@ -104,6 +105,8 @@ class DiagonalInto final : public Declared<DiagonalInto> {
  public:
   DiagonalInto(index_t offset, std::size_t row_axis, std::size_t column_axis)
       : offset_(offset), row_axis_(row_axis), column_axis_(column_axis) {}
+  /// The view of the result that holds the elements.
+  Diagonal diagonal() const { return {offset_, row_axis_, column_axis_}; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {

@@ -59,6 +59,8 @@ class FusedReduce final : public Op {
   FusedReduce(ElementwiseProgram program, ReduceOp op, Axes axes, bool allows_none = false);
   static std::vector<std::string> names();
   static OpPtr restored(std::string_view name, ParameterText& text);
+  const ElementwiseProgram& program() const { return elementwise_->program(); }
+  const Reduce& reduce() const { return *reduce_; }
   std::string name() const override { return "Fused" + reduce_->name(); }
   std::string parameters() const override;
   Apply make_node(std::span<const Variable> inputs) const override;

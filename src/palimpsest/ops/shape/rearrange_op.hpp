@@ -119,6 +119,8 @@ Variable rolled(const Variable& x, AxisRolls rolls);
 class PartOf final : public Declared<PartOf> {
  public:
   PartOf(std::size_t axis, std::size_t position) : axis_(axis), position_(position) {}
+  std::size_t axis() const { return axis_; }
+  std::size_t position() const { return position_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int in) const override {

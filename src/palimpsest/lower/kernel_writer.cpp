@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "palimpsest/lower/kernel_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "palimpsest/base/hash/content_hash.hpp"
+
+namespace palimpsest::lower {
+namespace {
+
+// Parameters of 8 bytes: OpenCL promises 1,024 bytes of them.
+constexpr std::size_t kMostParameters = 120;
+constexpr index_t kMostGroups = 65'535;
+constexpr index_t kScratchAlignment = 64;
+constexpr std::string_view kName = "@name";
+
+LaunchArgument argument(LaunchArgument::Kind kind, int operand) {
+  LaunchArgument made;
+  made.kind = kind;
+  made.operand = operand;
+  return made;
+}
+
+}  // namespace
+
+index_t Piece::step(std::size_t axis) const {
+  if (layout.extents[axis] == 1) return 0;
+  return layout.strides[axis] * static_cast<index_t>(item_size(layout.dtype));
+}
+
+std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step) {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    Layout layout = request.inputs[i];
+    layout.byte_offset = 0;
+    const auto operand = static_cast<int>(i);
+    if (!request.on_host[i]) {
+      pieces.push_back({argument(LaunchArgument::Kind::input, operand), std::move(layout)});
+    } else if (element_count(layout.extents) == 1) {
+      pieces.push_back({argument(LaunchArgument::Kind::number, operand), std::move(layout), true});
+    } else {
+      const Piece copy = scratch_piece(step, layout.dtype, layout.extents);
+      if (element_count(layout.extents) > 0) {
+        step.uploads.push_back({operand, copy.where.byte_offset});
+      }
+      pieces.push_back(copy);
+    }
+  }
+  return pieces;
+}
+
+std::vector<Piece> output_pieces(const LowerRequest& request) {
+  std::vector<Piece> pieces;
+  for (std::size_t k = 0; k < request.outputs.size(); ++k) {
+    Layout layout = request.outputs[k];
+    layout.byte_offset = 0;
+    pieces.push_back(
+        {argument(LaunchArgument::Kind::output, static_cast<int>(k)), std::move(layout)});
+  }
+  return pieces;
+}
+
+Piece scratch_piece(DeviceStep& step, DType dtype, Extents extents) {
+  LaunchArgument where = argument(LaunchArgument::Kind::scratch, 0);
+  where.byte_offset = step.scratch_bytes;
+  Layout layout = Layout::dense(dtype, std::move(extents));
+  const index_t bytes = byte_count(layout.extents, dtype);
+  step.scratch_bytes += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  return {where, std::move(layout)};
+}
+
+Piece literal(DType dtype, double value) {
+  Piece made{{}, Layout{dtype, {}, {}, 0}, true};
+  made.where.kind = is_inexact(dtype) ? LaunchArgument::Kind::real : LaunchArgument::Kind::integer;
+  made.where.real = value;
+  made.where.integer = is_inexact(dtype) ? 0 : static_cast<std::int64_t>(value);
+  return made;
+}
+
+Piece part_of(const Piece& piece, Layout layout) {
+  Piece part{piece.where, std::move(layout), piece.is_number};
+  part.where.byte_offset += part.layout.byte_offset;
+  part.layout.byte_offset = 0;
+  return part;
+}
+
+KernelWriter::KernelWriter(std::string_view family, std::string_view what, int items)
+    : family_(family), what_(what), items_(items) {}
+
+std::string KernelWriter::piece(const Piece& piece) {
+  if (piece.is_number) {
+    const std::string name = fmt::format("x{}", n_numbers_++);
+    const bool is_real = is_inexact(piece.layout.dtype);
+    LaunchArgument value = piece.where;
+    for (const std::string_view part : {"", "_im"}) {
+      if (!part.empty() && !is_complex(piece.layout.dtype)) break;
+      if (!part.empty()) {
+        value.real = 0;
+        if (value.kind == LaunchArgument::Kind::number)
+          value.kind = LaunchArgument::Kind::imaginary;
+      }
+      parameters_ += fmt::format("{}{} {}{}", parameters_.empty() ? "" : ", ",
+                                 is_real ? "f64" : "i64", name, part);
+      arguments_.push_back(value);
+      ++n_parameters_;
+    }
+    return name;
+  }
+  const std::string name = fmt::format("a{}", n_pieces_++);
+  parameters_ +=
+      fmt::format("{}GLOBAL u8* {}, i64 {}_at", parameters_.empty() ? "" : ", ", name, name);
+  arguments_.push_back(piece.where);
+  n_parameters_ += 2;
+  return name;
+}
+
+std::string KernelWriter::integer(std::int64_t value) {
+  const std::string name = fmt::format("n{}", n_integers_++);
+  parameters_ += fmt::format("{}i64 {}", parameters_.empty() ? "" : ", ", name);
+  LaunchArgument made;
+  made.integer = value;
+  arguments_.push_back(made);
+  ++n_parameters_;
+  return name;
+}
+
+std::string KernelWriter::offset(std::string_view index, index_t step, index_t item) {
+  if (step == 0) return {};
+  if (step == item) return fmt::format(" + (i64){} * {}", index, item);
+  return fmt::format(" + (i64){} * {}", index, integer(step));
+}
+
+std::string KernelWriter::load(const std::string& name, const Piece& piece,
+                               const std::string& offsets, DType dtype) {
+  const DType from = piece.layout.dtype;
+  const std::string_view type = type_of(from);
+  std::string value;
+  if (!piece.is_number) {
+    value = fmt::format("*AT({}, {}, {}_at{})", type, name, name, offsets);
+  } else if (is_complex(from)) {
+    const std::string_view part = type_of(real_of(from));
+    value = fmt::format("{}_(({}){}, ({}){}_im)", type, part, name, part, name);
+  } else {
+    value = fmt::format("({}){}", type, name);
+  }
+  return numbers_.converted(value, from, dtype);
+}
+
+void KernelWriter::store(const std::string& name, const Piece& piece, const std::string& offsets,
+                         std::string_view value, DType dtype) {
+  const DType to = piece.layout.dtype;
+  line(fmt::format("*AT({}, {}, {}_at{}) = {};", type_of(to), name, name, offsets,
+                   numbers_.converted(value, dtype, to)));
+}
+
+std::vector<std::string> KernelWriter::program(
+    const ElementwiseProgram& program, const std::function<std::string(std::size_t)>& input) {
+  const auto name = [](int r) { return fmt::format("r{}", r); };
+  for (std::size_t i = 0; i < program.inputs().size(); ++i) {
+    const int r = program.inputs()[i];
+    line(
+        fmt::format("const {} {} = {};", type_of(program.dtype_of_register(r)), name(r), input(i)));
+  }
+  for (const ElementwiseProgram::Instruction& step : program.instructions()) {
+    const int first = step.sources[0];
+    std::string value;
+    if (step.op == ScalarOp::identity) {
+      value = numbers_.converted(name(first), program.dtype_of_register(first), step.dtype);
+    } else {
+      const int typical = step.op == ScalarOp::where ? step.sources[1] : first;
+      value = numbers_.function(step.op, program.dtype_of_register(typical)) + "(";
+      for (int k = 0; k < arity(step.op); ++k) {
+        value += (k == 0 ? "" : ", ") + name(step.sources[static_cast<std::size_t>(k)]);
+      }
+      value += ")";
+    }
+    line(fmt::format("const {} {} = {};", type_of(step.dtype), name(step.destination), value));
+  }
+  std::vector<std::string> outputs;
+  for (const int r : program.outputs()) outputs.push_back(name(r));
+  return outputs;
+}
+
+void KernelWriter::line(std::string_view text) {
+  body_.append(static_cast<std::size_t>(2 * depth_), ' ').append(text).append("\n");
+}
+void KernelWriter::open(std::string_view text) {
+  line(fmt::format("{} {{", text));
+  ++depth_;
+}
+void KernelWriter::close() {
+  --depth_;
+  line("}");
+}
+
+bool KernelWriter::add_to(DeviceStep& step, std::array<index_t, 3> groups) {
+  if (n_parameters_ > kMostParameters) return false;
+  std::string text = fmt::format("// {}\n{}KERNEL({}, {})({}) {{\n{}}}\n", what_, numbers_.text(),
+                                 kName, items_, parameters_, body_);
+  const std::string kernel =
+      fmt::format("{}_{:016x}", family_, content_hash(text.data(), text.size()));
+  text.replace(text.find(kName), kName.size(), kernel);
+  auto made = std::make_shared<KernelText>();
+  *made = {kernel, std::move(text), {kernel}};
+  for (index_t& n : groups) n = std::clamp<index_t>(n, 1, kMostGroups);
+  step.launches.push_back({std::move(made), groups, items_, std::move(arguments_)});
+  return true;
+}
+
+bool has_texts(const ElementwiseProgram& program) {
+  return std::ranges::all_of(program.instructions(), [&](const auto& step) {
+    const int typical = step.sources[step.op == ScalarOp::where ? 1 : 0];
+    return step.op == ScalarOp::identity ||
+           Numbers::has(step.op, program.dtype_of_register(typical));
+  });
+}
+
+namespace {
+
+std::vector<NestAxis> axes_of(std::span<const index_t> extents, std::span<const Piece> pieces) {
+  std::vector<NestAxis> axes;
+  for (std::size_t k = extents.size(); k-- > 0;) {
+    if (extents[k] == 1) continue;
+    NestAxis axis{extents[k], {}};
+    for (const Piece& piece : pieces) axis.steps.push_back(piece.is_number ? 0 : piece.step(k));
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+std::vector<NestAxis> merged(std::vector<NestAxis> axes) {
+  std::vector<NestAxis> made;
+  for (NestAxis& axis : axes) {
+    bool goes_on = !made.empty();
+    for (std::size_t p = 0; goes_on && p < axis.steps.size(); ++p) {
+      goes_on = axis.steps[p] == made.back().steps[p] * made.back().extent;
+    }
+    if (goes_on) {
+      made.back().extent *= axis.extent;
+    } else {
+      made.push_back(std::move(axis));
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<NestAxis> nest_of(std::span<const index_t> extents, std::span<const Piece> pieces) {
+  std::vector<NestAxis> axes = axes_of(extents, pieces);
+  std::ranges::stable_sort(axes, {}, [](const NestAxis& a) { return std::abs(a.steps[0]); });
+  return merged(std::move(axes));
+}
+
+std::vector<NestAxis> merged_axes(std::span<const index_t> extents, std::span<const Piece> pieces) {
+  return merged(axes_of(extents, pieces));
+}
+
+bool add_map(DeviceStep& step, std::string_view what, const ElementwiseProgram& program,
+             std::span<const Piece> sources, std::span<const Piece> targets) {
+  const Extents& extents = targets[0].layout.extents;
+  if (element_count(extents) == 0) return true;
+  std::vector<Piece> pieces(targets.begin(), targets.end());
+  pieces.insert(pieces.end(), sources.begin(), sources.end());
+  const std::vector<NestAxis> nest = nest_of(extents, pieces);
+  KernelWriter writer("map", what);
+  std::vector<std::string> names, offsets(pieces.size());
+  for (const Piece& piece : pieces) names.push_back(writer.piece(piece));
+  std::array<index_t, 3> groups{1, 1, 1};
+  std::size_t depth = 0;
+  for (std::size_t a = std::max<std::size_t>(nest.size(), 1); a-- > 0; ++depth) {
+    const NestAxis axis = nest.empty() ? NestAxis{1, std::vector<index_t>(pieces.size())} : nest[a];
+    const std::string i = fmt::format("i{}", a);
+    const std::string n = writer.integer(axis.extent);
+    if (axis.extent > std::numeric_limits<std::int32_t>::max() / 2) return false;
+    if (a == 0) {
+      const index_t wanted = (axis.extent + kItems - 1) / kItems;
+      groups[0] = wanted;
+      writer.open(
+          fmt::format("for (i32 {} = (i32)GROUP(0) * {} + ITEM; {} < (i32){}; {} += "
+                      "(i32)GROUPS(0) * {})",
+                      i, kItems, i, n, i, kItems));
+    } else if (a < 3) {
+      groups[a] = axis.extent;
+      writer.open(fmt::format("for (i32 {} = (i32)GROUP({}); {} < (i32){}; {} += (i32)GROUPS({}))",
+                              i, a, i, n, i, a));
+    } else {
+      writer.open(fmt::format("for (i32 {} = 0; {} < (i32){}; ++{})", i, i, n, i));
+    }
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      const auto item = static_cast<index_t>(item_size(pieces[p].layout.dtype));
+      offsets[p] += writer.offset(i, axis.steps[p], item);
+    }
+  }
+  const std::size_t n_targets = targets.size();
+  const std::vector<std::string> values = writer.program(program, [&](std::size_t i) {
+    const std::size_t p = n_targets + i;
+    return writer.load(names[p], pieces[p], offsets[p],
+                       program.dtype_of_register(program.inputs()[i]));
+  });
+  for (std::size_t k = 0; k < n_targets; ++k) {
+    writer.store(names[k], pieces[k], offsets[k], values[k],
+                 program.dtype_of_register(program.outputs()[k]));
+  }
+  for (; depth > 0; --depth) writer.close();
+  return writer.add_to(step, groups);
+}
+
+bool add_copy(DeviceStep& step, std::string_view what, const Piece& source, const Piece& target) {
+  ElementwiseProgram program;
+  program.output(program.cast(program.input(source.layout.dtype), target.layout.dtype));
+  return add_map(step, what, program, {&source, 1}, {&target, 1});
+}
+
+}  // namespace palimpsest::lower

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "palimpsest/device/backend.hpp"
+#include "palimpsest/graph/op.hpp"
+#include "palimpsest/graph/variable.hpp"
+
+// Kernels of an accelerator for the ops: for each application the texts, and the launches that
+// replace Op::run.
+namespace palimpsest {
+
+/// The start of an operand or of a piece of scratch, or a number.
+struct LaunchArgument {
+  enum class Kind : std::uint8_t { input, output, scratch, integer, real, number, imaginary };
+  Kind kind = Kind::integer;
+  int operand = 0;          ///< of input, output, and of number and imaginary: an input of one
+                            ///< element on the host, whose value (part) is passed
+  index_t byte_offset = 0;  ///< from the first element of the operand, from the start of scratch
+  std::int64_t integer = 0;
+  double real = 0;
+};
+
+struct PlannedLaunch {
+  std::shared_ptr<const KernelText> text;  ///< of one kernel
+  std::array<index_t, 3> groups{1, 1, 1};
+  int items = 1;
+  std::vector<LaunchArgument> arguments;
+};
+
+/// A step on an accelerator. Plain data: no code of the op runs in a call.
+struct DeviceStep {
+  /// An input that lies on the host, such as a constant: its elements are copied to scratch, dense
+  /// in row-major order, before the launches.
+  struct Upload {
+    int input = 0;
+    index_t offset = 0;
+  };
+  std::vector<Upload> uploads;
+  std::vector<PlannedLaunch> launches;
+  index_t scratch_bytes = 0;  ///< on the device
+};
+
+/// An application to be lowered. The layouts of inputs and outputs are those of the plan, within
+/// their buffers.
+struct LowerRequest {
+  const Apply& node;
+  std::span<const Layout> inputs, outputs;
+  std::vector<int> input_buffers, output_buffers;  ///< in which they lie
+  std::vector<bool> on_host;                       ///< per input: the host has it
+  const DeviceFacts& facts;
+};
+
+/// The launches of an application; nothing if there is no text for it: it runs on the host.
+///
+/// Math  elementwise programs, and sums in the order of the host: the bits of the host
+/// Cost  makes texts; compiles nothing
+std::optional<DeviceStep> lower_step(const LowerRequest& request);
+
+/// The same by an op of the family, else nothing.
+using LowerFn = std::optional<DeviceStep> (*)(const LowerRequest& request);
+
+/// A family of ops with texts.
+struct LowerFamily {
+  std::string_view name;
+  LowerFn lower;
+};
+std::span<const LowerFamily> lower_families();
+
+namespace lower {
+std::optional<DeviceStep> lower_program(const LowerRequest& request);
+std::optional<DeviceStep> lower_moves(const LowerRequest& request);
+std::optional<DeviceStep> lower_sums(const LowerRequest& request);
+std::optional<DeviceStep> lower_products(const LowerRequest& request);
+}  // namespace lower
+
+}  // namespace palimpsest

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of kernels of all op samples, for a device that need not be here.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "contract/applied.hpp"
+#include "device/tested_device.hpp"
+#include "palimpsest/device/cuda/cuda_backend.hpp"
+#include "palimpsest/device/devices.hpp"
+#include "palimpsest/lower/lower.hpp"
+#include "palimpsest/ops/ops.hpp"
+#include "support/long_run.hpp"
+
+namespace palimpsest {
+namespace {
+
+DeviceFacts some_device(bool has_float64 = true) {
+  DeviceFacts facts;
+  facts.name = "some device";
+  facts.has_float64 = has_float64;
+  return facts;
+}
+
+// The launches of a sample, each output dense in a buffer of its own.
+std::optional<DeviceStep> lowered(const testing::Applied& a, const DeviceFacts& facts) {
+  std::vector<Layout> inputs, outputs;
+  LowerRequest request{a.node, {}, {}, {}, {}, {}, facts};
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    const Tensor& t = a.values[i];
+    inputs.push_back({t.dtype(), t.shape(), t.strides(), 0});
+    request.input_buffers.push_back(static_cast<int>(i));
+    request.on_host.push_back(a.node.input(i).is_constant());
+  }
+  const std::vector<Extents> extents = testing::result_extents(a.node, a.values);
+  for (std::size_t k = 0; k < extents.size(); ++k) {
+    outputs.push_back(Layout::dense(a.node.output(k).dtype(), extents[k]));
+    request.output_buffers.push_back(100 + static_cast<int>(k));
+  }
+  request.inputs = inputs;
+  request.outputs = outputs;
+  return lower_step(request);
+}
+
+std::map<std::string, KernelText> all_texts() {
+  std::map<std::string, KernelText> texts;
+  testing::for_each_sample([&](const testing::Applied& a) {
+    const auto step = lowered(a, some_device());
+    if (!step) return;
+    for (const PlannedLaunch& launch : step->launches) {
+      const auto [at, is_new] = texts.emplace(launch.text->name, *launch.text);
+      EXPECT_EQ(at->second.text, launch.text->text) << "two texts of one name";
+    }
+  });
+  return texts;
+}
+
+// `Add, Mul`: the names of a set.
+std::string listed(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+TEST(KernelText, PageListsTheOpsThatHaveKernels) {
+  std::map<std::string, std::pair<bool, bool>> found;  // with kernels, without
+  testing::for_each_sample([&](const testing::Applied& a) {
+    auto& [text, host] = found[a.node.op().name()];
+    (lowered(a, some_device()) ? text : host) = true;
+  });
+  std::set<std::string> kernels, both, host;
+  for (const auto& [name, where] : found) {
+    (!where.second ? kernels : where.first ? both : host).insert(name);
+  }
+  std::ifstream file(PALIMPSEST_SOURCE_DIR "/docs/devices.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const std::string& row :
+       {"| kernels | " + listed(kernels) + " |",
+        "| kernels for some dtypes, else the host | " + listed(both) + " |",
+        "| the host | " + listed(host) + " |"}) {
+    EXPECT_NE(page.str().find(row), std::string::npos) << "docs/devices.md lacks the row\n" << row;
+  }
+}
+
+// `GLOBAL u8* a0, i64 a0_at, i64 n0`
+std::string parameters_of(const std::string& text) {
+  const std::size_t first = text.find(")(", text.find("KERNEL(")) + 2;
+  return text.substr(first, text.find(") {", first) - first);
+}
+
+TEST(KernelText, IsStable) {
+  const std::map<std::string, KernelText> once = all_texts(), again = all_texts();
+  EXPECT_GT(once.size(), 200u);
+  ASSERT_EQ(once.size(), again.size());
+  for (const auto& [name, text] : once) {
+    ASSERT_TRUE(again.contains(name)) << name;
+    EXPECT_EQ(text.kernels, std::vector<std::string>{name});
+  }
+}
+
+// The rules of the language that no compiler checks.
+TEST(KernelText, KeepsTheRulesOfTheLanguage) {
+  const std::regex parameter(R"((GLOBAL u8\* a\d+|i64 (a\d+_at|n\d+|x\d+)|f64 x\d+(_im)?))");
+  const std::regex forbidden(
+      R"(\b(template|class|struct|goto|double|float|long|size_t|unsigned|atomic\w*)\b)");
+  const std::regex local(R"(LOCAL (\w+) \w+\[(\d+)\];)");
+  for (const auto& [name, text] : all_texts()) {
+    SCOPED_TRACE(text.text);
+    EXPECT_FALSE(std::regex_search(text.text, forbidden));
+    std::istringstream parameters(parameters_of(text.text));
+    int count = 0;
+    for (std::string one; std::getline(parameters, one, ','); ++count) {
+      one.erase(0, one.find_first_not_of(' '));
+      EXPECT_TRUE(std::regex_match(one, parameter)) << one;
+    }
+    EXPECT_LE(count, 128);
+    std::size_t bytes = 0;
+    const auto begin = std::sregex_iterator(text.text.begin(), text.text.end(), local);
+    for (auto it = begin; it != std::sregex_iterator(); ++it) {
+      bytes += 16 * std::stoul((*it)[2]);
+    }
+    EXPECT_LE(bytes, 32'768u);
+    // A barrier is reached by all items or by none: no `if` is around it.
+    std::vector<bool> is_if;
+    std::istringstream lines(text.text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("BARRIER") != std::string::npos) {
+        EXPECT_EQ(std::ranges::count(is_if, true), 0) << line;
+      }
+      if (line.ends_with("{")) is_if.push_back(line.find("if (") != std::string::npos);
+      if (line.find_first_not_of(' ') != std::string::npos && line.ends_with("}") &&
+          !is_if.empty()) {
+        is_if.pop_back();
+      }
+    }
+  }
+}
+
+TEST(KernelText, NeedsNoFloat64WhereADeviceHasNone) {
+  const std::regex wide(R"(\b(f64|c64)\b)");
+  testing::for_each_sample([&](const testing::Applied& a) {
+    const auto step = lowered(a, some_device(false));
+    if (!step) return;
+    for (const PlannedLaunch& launch : step->launches) {
+      EXPECT_FALSE(std::regex_search(launch.text->text, wide)) << launch.text->text;
+    }
+  });
+}
+
+TEST(KernelText, CompilesForCuda) {
+  dlopen(NVRTC_OF_TOOLKIT, RTLD_NOW | RTLD_LOCAL);  // found by its name from now on
+  std::string why;
+  if (cuda::load_nvrtc(&why) == nullptr) GTEST_SKIP() << why;
+  const int step = testing::length_factor() > 1 ? 1 : 8;
+  int number = 0;
+  for (const auto& [name, text] : all_texts()) {
+    if (number++ % step != 0) continue;
+    SCOPED_TRACE(text.text);
+    EXPECT_GT(cuda::compile(text, "sm_90", "cuda:0").size(), 1000u);
+  }
+}
+
+// Faults in the text of a sum, for the interpreter of kernels to find.
+void run_with_fault(const std::string& from, const std::string& to) {
+  const Device there = testing::tested_device();
+  const Tensor here = Tensor::ones({1000}, DType::float32), ones = here.to(there);
+  const Variable x = make_input({DType::float32, {1000}, there}, "x");
+  const testing::Applied sum_of_ones{"sum", {x}, ops::sum(x).owner(), {here}};
+  const std::optional<DeviceStep> step = lowered(sum_of_ones, some_device());
+  ASSERT_TRUE(step);
+  const PlannedLaunch& launch = step->launches.at(0);
+  KernelText text = *launch.text;
+  for (std::size_t at = text.text.find(from); at != std::string::npos;
+       at = text.text.find(from, at + to.size())) {
+    text.text.replace(at, from.size(), to);
+  }
+  ASSERT_NE(text.text, launch.text->text);
+  const Tensor sum = Tensor::zeros({}, DType::float32, there);
+  std::vector<KernelArgument> arguments;
+  for (const LaunchArgument& a : launch.arguments) {
+    const bool is_input = a.kind == LaunchArgument::Kind::input;
+    const bool is_array = is_input || a.kind == LaunchArgument::Kind::output;
+    arguments.push_back(is_array ? KernelArgument::of((is_input ? ones : sum).raw_data())
+                                 : KernelArgument::of(a.integer));
+  }
+  DeviceBackend& backend = backend_of(there);
+  const KernelProgram program = backend.load(text, {});
+  backend.launch(Queue::work, {program.get(), 0, launch.groups, launch.items, arguments});
+  backend.wait_on_host(Queue::work, backend.mark(Queue::work));
+}
+TEST(DISABLED_PlantedFault, race) { run_with_fault("BARRIER;", ";"); }
+TEST(DISABLED_PlantedFault, bounds) { run_with_fault("lanes0[64]", "lanes0[32]"); }
+TEST(DISABLED_PlantedFault, uninitialized) { run_with_fault("lanes0[ITEM] = v0;", ";"); }
+
+}  // namespace
+}  // namespace palimpsest
