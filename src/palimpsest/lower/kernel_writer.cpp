@@ -15,8 +15,10 @@ namespace {
 // Parameters of 8 bytes: OpenCL promises 1,024 bytes of them.
 constexpr std::size_t kMostParameters = 120;
 constexpr index_t kMostGroups = 65'535;
-constexpr index_t kScratchAlignment = 64;
+constexpr index_t kAlignment = 64;
 constexpr std::string_view kName = "@name";
+
+index_t aligned(index_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 LaunchArgument argument(LaunchArgument::Kind kind, int operand) {
   LaunchArgument made;
@@ -43,11 +45,11 @@ std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step) {
     } else if (element_count(layout.extents) == 1) {
       pieces.push_back({argument(LaunchArgument::Kind::number, operand), std::move(layout), true});
     } else {
-      const Piece copy = scratch_piece(step, layout.dtype, layout.extents);
-      if (element_count(layout.extents) > 0) {
-        step.uploads.push_back({operand, copy.where.byte_offset});
-      }
-      pieces.push_back(copy);
+      LaunchArgument where = argument(LaunchArgument::Kind::constant, 0);
+      where.byte_offset = step.constant_bytes;
+      step.constants.push_back({operand, step.constant_bytes});
+      step.constant_bytes += aligned(byte_count(layout.extents, layout.dtype));
+      pieces.push_back({where, Layout::dense(layout.dtype, layout.extents)});
     }
   }
   return pieces;
@@ -68,8 +70,7 @@ Piece scratch_piece(DeviceStep& step, DType dtype, Extents extents) {
   LaunchArgument where = argument(LaunchArgument::Kind::scratch, 0);
   where.byte_offset = step.scratch_bytes;
   Layout layout = Layout::dense(dtype, std::move(extents));
-  const index_t bytes = byte_count(layout.extents, dtype);
-  step.scratch_bytes += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  step.scratch_bytes += aligned(byte_count(layout.extents, dtype));
   return {where, std::move(layout)};
 }
 
@@ -260,54 +261,64 @@ std::vector<NestAxis> merged_axes(std::span<const index_t> extents, std::span<co
   return merged(axes_of(extents, pieces));
 }
 
+Nest::Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces)
+    : writer_(writer), pieces_(std::move(pieces)), offsets_(pieces_.size()) {
+  std::vector<NestAxis> axes = nest_of(extents, pieces_);
+  if (axes.empty()) axes.push_back({1, std::vector<index_t>(pieces_.size())});
+  for (const Piece& piece : pieces_) names_.push_back(writer.piece(piece));
+  for (std::size_t a = axes.size(); a-- > 0;) open(axes[a], a);
+  depth_ = axes.size();
+}
+
+void Nest::open(const NestAxis& axis, std::size_t a) {
+  fits_ = fits_ && axis.extent <= std::numeric_limits<std::int32_t>::max() / 2;
+  const std::string i = fmt::format("i{}", a), n = writer_.integer(axis.extent);
+  if (a == 0) {
+    groups_[0] = (axis.extent + kItems - 1) / kItems;
+    writer_.open(
+        fmt::format("for (i32 {} = (i32)GROUP(0) * {} + ITEM; {} < (i32){}; {} += "
+                    "(i32)GROUPS(0) * {})",
+                    i, kItems, i, n, i, kItems));
+  } else if (a < 3) {
+    groups_[a] = axis.extent;
+    writer_.open(fmt::format("for (i32 {} = (i32)GROUP({}); {} < (i32){}; {} += (i32)GROUPS({}))",
+                             i, a, i, n, i, a));
+  } else {
+    writer_.open(fmt::format("for (i32 {} = 0; {} < (i32){}; ++{})", i, i, n, i));
+  }
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    const auto item = static_cast<index_t>(item_size(pieces_[p].layout.dtype));
+    offsets_[p] += writer_.offset(i, axis.steps[p], item);
+  }
+}
+
+std::string Nest::load(std::size_t p, DType dtype, const std::string& further) {
+  return writer_.load(names_[p], pieces_[p], offsets_[p] + further, dtype);
+}
+void Nest::store(std::size_t p, std::string_view value, DType dtype) {
+  writer_.store(names_[p], pieces_[p], offsets_[p], value, dtype);
+}
+
+bool Nest::add_to(DeviceStep& step) {
+  for (; depth_ > 0; --depth_) writer_.close();
+  return fits_ && writer_.add_to(step, groups_);
+}
+
 bool add_map(DeviceStep& step, std::string_view what, const ElementwiseProgram& program,
              std::span<const Piece> sources, std::span<const Piece> targets) {
   const Extents& extents = targets[0].layout.extents;
   if (element_count(extents) == 0) return true;
   std::vector<Piece> pieces(targets.begin(), targets.end());
   pieces.insert(pieces.end(), sources.begin(), sources.end());
-  const std::vector<NestAxis> nest = nest_of(extents, pieces);
   KernelWriter writer("map", what);
-  std::vector<std::string> names, offsets(pieces.size());
-  for (const Piece& piece : pieces) names.push_back(writer.piece(piece));
-  std::array<index_t, 3> groups{1, 1, 1};
-  std::size_t depth = 0;
-  for (std::size_t a = std::max<std::size_t>(nest.size(), 1); a-- > 0; ++depth) {
-    const NestAxis axis = nest.empty() ? NestAxis{1, std::vector<index_t>(pieces.size())} : nest[a];
-    const std::string i = fmt::format("i{}", a);
-    const std::string n = writer.integer(axis.extent);
-    if (axis.extent > std::numeric_limits<std::int32_t>::max() / 2) return false;
-    if (a == 0) {
-      const index_t wanted = (axis.extent + kItems - 1) / kItems;
-      groups[0] = wanted;
-      writer.open(
-          fmt::format("for (i32 {} = (i32)GROUP(0) * {} + ITEM; {} < (i32){}; {} += "
-                      "(i32)GROUPS(0) * {})",
-                      i, kItems, i, n, i, kItems));
-    } else if (a < 3) {
-      groups[a] = axis.extent;
-      writer.open(fmt::format("for (i32 {} = (i32)GROUP({}); {} < (i32){}; {} += (i32)GROUPS({}))",
-                              i, a, i, n, i, a));
-    } else {
-      writer.open(fmt::format("for (i32 {} = 0; {} < (i32){}; ++{})", i, i, n, i));
-    }
-    for (std::size_t p = 0; p < pieces.size(); ++p) {
-      const auto item = static_cast<index_t>(item_size(pieces[p].layout.dtype));
-      offsets[p] += writer.offset(i, axis.steps[p], item);
-    }
-  }
-  const std::size_t n_targets = targets.size();
+  Nest nest(writer, extents, std::move(pieces));
   const std::vector<std::string> values = writer.program(program, [&](std::size_t i) {
-    const std::size_t p = n_targets + i;
-    return writer.load(names[p], pieces[p], offsets[p],
-                       program.dtype_of_register(program.inputs()[i]));
+    return nest.load(targets.size() + i, program.dtype_of_register(program.inputs()[i]));
   });
-  for (std::size_t k = 0; k < n_targets; ++k) {
-    writer.store(names[k], pieces[k], offsets[k], values[k],
-                 program.dtype_of_register(program.outputs()[k]));
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    nest.store(k, values[k], program.dtype_of_register(program.outputs()[k]));
   }
-  for (; depth > 0; --depth) writer.close();
-  return writer.add_to(step, groups);
+  return nest.add_to(step);
 }
 
 bool add_copy(DeviceStep& step, std::string_view what, const Piece& source, const Piece& target) {

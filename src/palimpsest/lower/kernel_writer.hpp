@@ -25,7 +25,8 @@ struct Piece {
   index_t step(std::size_t axis) const;
 };
 
-/// The inputs of an application. One that the host has becomes a number, or an upload of the step.
+/// The inputs of an application. One that the host has becomes a number, or a constant that is
+/// placed on the device.
 std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step);
 std::vector<Piece> output_pieces(const LowerRequest& request);
 /// A dense array in the scratch of the step, which grows by it.
@@ -97,6 +98,29 @@ struct NestAxis {
 std::vector<NestAxis> nest_of(std::span<const index_t> extents, std::span<const Piece> pieces);
 /// The same in the order of the extents.
 std::vector<NestAxis> merged_axes(std::span<const index_t> extents, std::span<const Piece> pieces);
+
+/// The loops of a kernel over all elements of pieces. Axes 0 to 2 are spread over items and groups.
+class Nest {
+ public:
+  /// Declares the pieces and opens the loops. The first piece is stored to: its steps order the
+  /// axes.
+  Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces);
+  /// A text for the element of piece p, `further` bytes behind where the loops are.
+  std::string load(std::size_t p, DType dtype, const std::string& further = {});
+  void store(std::size_t p, std::string_view value, DType dtype);
+  /// Closes the loops and adds the launch. False if the step cannot be launched.
+  bool add_to(DeviceStep& step);
+
+ private:
+  void open(const NestAxis& axis, std::size_t a);
+
+  KernelWriter& writer_;
+  std::vector<Piece> pieces_;
+  std::vector<std::string> names_, offsets_;
+  std::array<index_t, 3> groups_{1, 1, 1};
+  std::size_t depth_ = 0;
+  bool fits_ = true;
+};
 
 /// Adds a launch that computes a program for every element. Sources have the extents, or 1, or are
 /// numbers. False if the step cannot be launched.

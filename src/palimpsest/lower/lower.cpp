@@ -7,9 +7,8 @@ namespace palimpsest {
 
 std::span<const LowerFamily> lower_families() {
   static constexpr LowerFamily kFamilies[] = {
-      {"program", lower::lower_program},
-      {"moves", lower::lower_moves},
-      {"sums", lower::lower_sums},
+      {"program", lower::lower_program},   {"moves", lower::lower_moves},
+      {"sums", lower::lower_sums},         {"indexed", lower::lower_indexed},
       {"products", lower::lower_products},
   };
   return kFamilies;

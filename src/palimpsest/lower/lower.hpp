@@ -20,11 +20,21 @@ namespace palimpsest {
 
 /// The start of an operand or of a piece of scratch, or a number.
 struct LaunchArgument {
-  enum class Kind : std::uint8_t { input, output, scratch, integer, real, number, imaginary };
+  enum class Kind : std::uint8_t {
+    input,
+    output,
+    scratch,
+    constant,
+    integer,
+    real,
+    number,
+    imaginary
+  };
   Kind kind = Kind::integer;
-  int operand = 0;          ///< of input, output, and of number and imaginary: an input of one
-                            ///< element on the host, whose value (part) is passed
-  index_t byte_offset = 0;  ///< from the first element of the operand, from the start of scratch
+  int operand = 0;  ///< of input, output, and of number and imaginary: an input of one
+                    ///< element on the host, whose value (part) is passed
+  index_t byte_offset =
+      0;  ///< from the first element of the operand, from the start of scratch or constants
   std::int64_t integer = 0;
   double real = 0;
 };
@@ -38,15 +48,16 @@ struct PlannedLaunch {
 
 /// A step on an accelerator. Plain data: no code of the op runs in a call.
 struct DeviceStep {
-  /// An input that lies on the host, such as a constant: its elements are copied to scratch, dense
-  /// in row-major order, before the launches.
-  struct Upload {
+  /// A constant input: its elements are copied to the device with the memory of the plan, dense in
+  /// row-major order.
+  struct PlacedConstant {
     int input = 0;
     index_t offset = 0;
   };
-  std::vector<Upload> uploads;
+  std::vector<PlacedConstant> constants;
+  index_t constant_bytes = 0;
   std::vector<PlannedLaunch> launches;
-  index_t scratch_bytes = 0;  ///< on the device
+  index_t scratch_bytes = 0;
 };
 
 /// An application to be lowered. The layouts of inputs and outputs are those of the plan, within
@@ -79,6 +90,7 @@ namespace lower {
 std::optional<DeviceStep> lower_program(const LowerRequest& request);
 std::optional<DeviceStep> lower_moves(const LowerRequest& request);
 std::optional<DeviceStep> lower_sums(const LowerRequest& request);
+std::optional<DeviceStep> lower_indexed(const LowerRequest& request);
 std::optional<DeviceStep> lower_products(const LowerRequest& request);
 }  // namespace lower
 

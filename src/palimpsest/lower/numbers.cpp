@@ -170,6 +170,67 @@ constexpr Text kTexts[] = {
     {ScalarOp::where, B | I | U | F | C, "return a != 0 ? b : c;"},
 };
 
+// Functions that each device rounds in its own way, of real numbers to a few units in the last
+// place.
+constexpr Text kRounded[] = {
+    {ScalarOp::exp, F, "return exp(a);"},
+    {ScalarOp::exp, C,
+     "const $R size = exp(a.x);\n"
+     "  return a.y == 0 ? $c(size, a.y) : $c(size * cos(a.y), size * sin(a.y));"},
+    {ScalarOp::expm1, F, "return expm1(a);"},
+    {ScalarOp::expm1, C,
+     "const $R half_sine = sin(a.y / 2);\n"
+     "  return $c(expm1(a.x) * cos(a.y) - 2 * half_sine * half_sine, exp(a.x) * sin(a.y));"},
+    {ScalarOp::log, F, "return log(a);"},
+    {ScalarOp::log, C, "return $c(log($magnitude(a)), atan2(a.y, a.x));"},
+    {ScalarOp::log1p, F, "return log1p(a);"},
+    {ScalarOp::log1p, C,
+     "if (fabs(a.x) > ($R)0.5 || fabs(a.y) > ($R)0.5) return $log($c(1 + a.x, a.y));\n"
+     "  return $c(($R)0.5 * log1p(a.x * (2 + a.x) + a.y * a.y), atan2(a.y, 1 + a.x));"},
+    {ScalarOp::log2, F, "return log2(a);"},
+    {ScalarOp::log2, C,
+     "const $T y = $log(a);\n"
+     "  return $c(y.x * ($R)1.44269504088896340736, y.y * ($R)1.44269504088896340736);"},
+    {ScalarOp::log10, F, "return log10(a);"},
+    {ScalarOp::log10, C,
+     "const $T y = $log(a);\n"
+     "  return $c(y.x * ($R)0.43429448190325182765, y.y * ($R)0.43429448190325182765);"},
+    {ScalarOp::sin, F, "return sin(a);"},
+    {ScalarOp::sin, C, "return $c(sin(a.x) * cosh(a.y), cos(a.x) * sinh(a.y));"},
+    {ScalarOp::cos, F, "return cos(a);"},
+    {ScalarOp::cos, C, "return $c(cos(a.x) * cosh(a.y), -sin(a.x) * sinh(a.y));"},
+    {ScalarOp::tan, F, "return tan(a);"},
+    {ScalarOp::tan, C, "return $div($sin(a), $cos(a));"},
+    {ScalarOp::arcsin, F, "return asin(a);"},
+    {ScalarOp::arccos, F, "return acos(a);"},
+    {ScalarOp::arctan, F, "return atan(a);"},
+    {ScalarOp::sinh, F, "return sinh(a);"},
+    {ScalarOp::sinh, C, "return $c(sinh(a.x) * cos(a.y), cosh(a.x) * sin(a.y));"},
+    {ScalarOp::cosh, F, "return cosh(a);"},
+    {ScalarOp::cosh, C, "return $c(cosh(a.x) * cos(a.y), sinh(a.x) * sin(a.y));"},
+    {ScalarOp::tanh, F, "return tanh(a);"},
+    {ScalarOp::arcsinh, F, "return asinh(a);"},
+    {ScalarOp::arccosh, F, "return acosh(a);"},
+    {ScalarOp::arctanh, F, "return atanh(a);"},
+    {ScalarOp::arctan2, F, "return atan2(a, b);"},
+    {ScalarOp::hypot, F, "return hypot(a, b);"},
+    {ScalarOp::pow, F, "return pow(a, b);"},
+    {ScalarOp::erf, F, "return erf(a);"},
+    {ScalarOp::sinc, F,
+     "const $T x = a * ($T)3.14159265358979323846;\n"
+     "  return x == 0 ? ($T)1 : sin(x) / x;"},
+    {ScalarOp::sigmoid, F,
+     "const $T e = exp(-fabs(a));\n"
+     "  return (a < 0 ? e : ($T)1) / (1 + e);"},
+    {ScalarOp::sqrt, C,
+     "if (a.x == 0 && a.y == 0) return $c(0, a.y);\n"
+     "  if (isinf(a.y)) return $c(fabs(a.y), a.y);\n"
+     "  const $R part = sqrt(($R)0.5 * fabs(a.x) + ($R)0.5 * $magnitude(a));\n"
+     "  const $R other = a.y / (2 * part);\n"
+     "  return a.x >= 0 ? $c(part, other) : $c(fabs(other), copysign(part, a.y));"},
+    {ScalarOp::angle, C, "return atan2(a.y, a.x);"},
+};
+
 // Functions that are no operations; they stand in front of all that call them. Complex quotients
 // are computed in double precision, outside a safe range from numbers scaled by powers of 2.
 struct Helper {
@@ -243,11 +304,15 @@ constexpr Helper kHelpers[] = {
      "}\n"},
 };
 
-const Text* find_text(ScalarOp op, DType working) {
-  const auto* const found = std::ranges::find_if(kTexts, [&](const Text& text) {
+const Text* find_text(std::span<const Text> texts, ScalarOp op, DType working) {
+  const auto found = std::ranges::find_if(texts, [&](const Text& text) {
     return text.op == op && (text.kinds & kind_of(working)) != 0;
   });
-  return found == std::end(kTexts) ? nullptr : found;
+  return found == texts.end() ? nullptr : &*found;
+}
+const Text* find_text(ScalarOp op, DType working) {
+  const Text* const exact = find_text(kTexts, op, working);
+  return exact != nullptr ? exact : find_text(kRounded, op, working);
 }
 
 std::optional<ScalarOp> op_named(std::string_view name) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "palimpsest/lower/lower.hpp"
 #include "palimpsest/plan/placement.hpp"
 #include "palimpsest/plan/position.hpp"
 
@@ -113,6 +114,9 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
     plan.output_bytes += delivered_bytes(plan, delivery);
   }
   plan.peak_bytes = plan.arena_bytes + plan.output_bytes + plan.update_bytes;
+  for (const PlannedStep& step : plan.steps) {
+    if (step.on_device) plan.peak_bytes += step.on_device->constant_bytes;
+  }
 }
 
 index_t Plan::peak_bytes_on(Device device) const {
@@ -121,6 +125,10 @@ index_t Plan::peak_bytes_on(Device device) const {
   for (const PlannedBuffer& buffer : buffers) {
     const bool counts = buffer.kind == BufferKind::output || buffer.kind == BufferKind::update;
     if (counts && buffer.device == device) bytes += buffer.bytes;
+  }
+  for (const PlannedStep& step : steps) {
+    const bool counts = step.on_device && step.node.output(0).type().device == device;
+    if (counts) bytes += step.on_device->constant_bytes;
   }
   for (const auto* deliveries : {&outputs, &updates}) {
     for (const Delivery& delivery : *deliveries) {

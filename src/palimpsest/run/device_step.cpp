@@ -157,24 +157,16 @@ KernelArgument number_at(const ConstView& view, bool imaginary) {
 // Enqueues the kernels of a step.
 class Launches final : public StepExecutor {
  public:
-  explicit Launches(const PlannedStep& step)
+  Launches(const Plan& plan, const PlannedStep& step)
       : step_(step.on_device), device_(step.node.output(0).type().device) {
+    place_constants(plan, step);
     for (const PlannedLaunch& launch : step_->launches) {
       programs_.push_back(shared_kernels(backend_of(device_), *launch.text));
     }
   }
 
-  void run(const Op& op, std::span<const ConstView> inputs, std::span<const MutableView> outputs,
+  void run(const Op&, std::span<const ConstView> inputs, std::span<const MutableView> outputs,
            std::span<std::byte> scratch, const std::function<void(RunContext&)>&) const override {
-    for (const DeviceStep::Upload& upload : step_->uploads) {
-      const ConstView& x = inputs[static_cast<std::size_t>(upload.input)];
-      const Strides dense = contiguous_strides(x.extents);
-      copy_elements_on({}, x, device_, {scratch.data() + upload.offset, x.dtype, x.extents, dense});
-      if (config().log_device_transfers) {
-        log_transfer(op.name() + " constant", to_string(x.extents),
-                     static_cast<std::size_t>(byte_count(x.extents, x.dtype)), {}, device_);
-      }
-    }
     std::vector<KernelArgument> arguments;
     for (std::size_t l = 0; l < programs_.size(); ++l) {
       const PlannedLaunch& launch = step_->launches[l];
@@ -188,9 +180,26 @@ class Launches final : public StepExecutor {
   }
 
  private:
-  static KernelArgument value_of(const LaunchArgument& a, std::span<const ConstView> inputs,
-                                 std::span<const MutableView> outputs,
-                                 std::span<std::byte> scratch) {
+  void place_constants(const Plan& plan, const PlannedStep& step) {
+    if (step_->constant_bytes == 0) return;
+    constants_ = Storage::allocate(static_cast<std::size_t>(step_->constant_bytes), device_,
+                                   "constants of " + step.node.op().name());
+    first_constant_ = constants_.overwrite_data();
+    for (const DeviceStep::PlacedConstant& placed : step_->constants) {
+      const Slot& slot = plan.slots[at(step.inputs[at(placed.input)])];
+      const Tensor value = plan.constants[at(plan.buffers[at(slot.buffer)].index)].constant_value();
+      const Layout& layout = slot.layout;
+      const auto* const first = static_cast<const std::byte*>(value.raw_data());
+      const Strides dense = contiguous_strides(layout.extents);
+      copy_elements_on(
+          {}, {first + layout.byte_offset, layout.dtype, layout.extents, layout.strides}, device_,
+          {first_constant_ + placed.offset, layout.dtype, layout.extents, dense});
+    }
+  }
+
+  KernelArgument value_of(const LaunchArgument& a, std::span<const ConstView> inputs,
+                          std::span<const MutableView> outputs,
+                          std::span<std::byte> scratch) const {
     const auto operand = static_cast<std::size_t>(a.operand);
     const auto address = [&](const void* first) {
       return KernelArgument::of(static_cast<const std::byte*>(first) + a.byte_offset);
@@ -202,6 +211,8 @@ class Launches final : public StepExecutor {
         return address(outputs[operand].data);
       case LaunchArgument::Kind::scratch:
         return address(scratch.data());
+      case LaunchArgument::Kind::constant:
+        return address(first_constant_);
       case LaunchArgument::Kind::integer:
         return KernelArgument::of(a.integer);
       case LaunchArgument::Kind::real:
@@ -216,13 +227,15 @@ class Launches final : public StepExecutor {
   std::shared_ptr<const DeviceStep> step_;
   Device device_;
   std::vector<KernelProgram> programs_;
+  Storage constants_;
+  std::byte* first_constant_ = nullptr;
 };
 
 }  // namespace
 
 std::shared_ptr<const StepExecutor> step_executor(const Plan& plan, const PlannedStep& step) {
   if (step.on_host) return std::make_shared<OnHost>(plan, step);
-  if (step.on_device) return std::make_shared<Launches>(step);
+  if (step.on_device) return std::make_shared<Launches>(plan, step);
   if (dynamic_cast<const ops::ToDevice*>(&step.node.op()) == nullptr) return nullptr;
   const Device from = device_of_slot(plan, step.inputs[0]);
   const Device to = device_of_slot(plan, step.outputs[0]);
