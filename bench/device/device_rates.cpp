@@ -5,10 +5,9 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <palimpsest/palimpsest.hpp>
 #include <string>
 #include <vector>
-
-#include <palimpsest/palimpsest.hpp>
 
 namespace {
 
@@ -46,7 +45,8 @@ int main(int argc, char** argv) {
     };
     const Tensor x = random(1), m = random(2), z = random(3);
     const TensorType type{DType::complex64, {n}, device};
-    const Variable vx = make_input(type, "x"), vm = make_input(type, "m"), vz = make_input(type, "z");
+    const Variable vx = make_input(type, "x"), vm = make_input(type, "m"),
+                   vz = make_input(type, "z");
 
     const double copy = least_seconds(device, [&] { x.clone(); });
     const double rate = 2 * bytes / copy;

@@ -21,7 +21,7 @@ std::string_view suffix_of(DType dtype);
 ///
 /// Math  the bits of the host's functions: sums, products, quotients and roots are rounded one by
 ///       one. Exponentials, logarithms, angles and their kin are the device's own, and differ from
-///       the host's by rounding. Bools are bytes: operands other than 0 are true, results are 0 or 1
+///       the host's by rounding. Bools are bytes: operands other than 0 are true, results 0 or 1
 class Numbers {
  public:
   /// True if there is a text for the operation on operands of this dtype, which is the one that

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions. Terms are combined in the order of the host (ReductionOrder), so that sums have its
 // bits on every device:
-//  leaves   horizontal form: 16 items have a lane each of a leaf, 4 leaves at once in a group, which
-//           combines a block of 64 leaves as a Cascade does. Vertical form: an item has an output,
-//           and combines its leaves of 16 terms in the same way;
+//  leaves   horizontal form: 16 items have a lane each of a leaf, 4 leaves at once in a group,
+//           which combines a block of 64 leaves as a Cascade does. Vertical form: an item has an
+//           output, and combines its leaves of 16 terms in the same way;
 //  blocks   an item combines the blocks of a chunk, if there are several;
 //  chunks   an item combines the chunks of an output, if there are several.
 #include "palimpsest/lower/sums.hpp"
