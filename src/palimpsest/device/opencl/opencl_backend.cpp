@@ -67,6 +67,7 @@ DeviceFacts facts_of(const Api& api, PlatformId platform, DeviceId device) {
   if ((device_value<Bits>(api, device, kDeviceSingleConfig) & kRoundedDivideSqrt) != 0) {
     facts.options += " -cl-fp32-correctly-rounded-divide-sqrt";
   }
+  facts.options += " -cl-kernel-arg-info";  // as the fake driver of the tests: one compilation
   facts.has_float64 = device_value<Bits>(api, device, kDeviceDoubleConfig) != 0;
   return facts;
 }
