@@ -240,14 +240,11 @@ TEST_F(KernelCacheTest, WithoutAFolderNothingIsKept) {
   EXPECT_EQ(line, "abc");  // the text itself, for reading
 }
 
-TEST_F(KernelCacheTest, KeepsKernelsOfOpenCl) {
+TEST_F(KernelCacheTest, LeavesKernelsToADriverThatKeepsThem) {
   DeviceBackend& backend = backend_of({DeviceType::opencl, 0});
-  cache.load(backend, sample_text());
-  ASSERT_EQ(files().size(), 1u);
-  const auto written = fs::last_write_time(files()[0]);
-  fs::last_write_time(files()[0], written - std::chrono::hours(1));
+  if (!backend.facts().compiles_late) GTEST_SKIP() << "not a driver of processors";
   EXPECT_FALSE(cache.load(backend, sample_text())->binary().empty());
-  EXPECT_GE(fs::last_write_time(files()[0]), written);  // it was used
+  EXPECT_EQ(files().size(), 0u);
 }
 
 TEST(KernelFolder, FollowsTheSettings) {

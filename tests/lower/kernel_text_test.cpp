@@ -14,6 +14,7 @@
 #include "palimpsest/device/cuda/cuda_backend.hpp"
 #include "palimpsest/device/devices.hpp"
 #include "palimpsest/lower/lower.hpp"
+#include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/long_run.hpp"
 
@@ -86,6 +87,30 @@ TEST(KernelText, PageListsTheOpsThatHaveKernels) {
         "| the host | " + listed(host) + " |"}) {
     EXPECT_NE(page.str().find(row), std::string::npos) << "docs/devices.md lacks the row\n" << row;
   }
+}
+
+// The text that docs/devices.md shows.
+TEST(KernelText, OfAFusedStepIsThatOfThePage) {
+  ElementwiseProgram program;
+  const int m = program.input(DType::complex64), x = program.input(DType::complex64);
+  const int conj = program.apply(ScalarOp::conj, {m});
+  const int product = program.apply(ScalarOp::mul, {conj, x});
+  const int z = program.input(DType::complex64), half = program.input(DType::complex64);
+  const int scaled = program.apply(ScalarOp::mul, {z, half});
+  program.output(program.apply(ScalarOp::add, {product, scaled}));
+  const auto op = std::make_shared<ops::Elementwise>(program);
+  std::vector<Variable> inputs(3, make_input({DType::complex64, {64, 64}, {}}, "x"));
+  inputs.push_back(constant(Tensor::full({1, 1}, std::complex<float>(0.5F))));
+  const std::vector<Tensor> values{
+      Tensor::zeros({64, 64}, DType::complex64), Tensor::zeros({64, 64}, DType::complex64),
+      Tensor::zeros({64, 64}, DType::complex64), inputs[3].constant_value()};
+  const auto step = lowered({"", inputs, op->make_node(inputs), values}, some_device());
+  ASSERT_TRUE(step);
+  std::ifstream file(PALIMPSEST_SOURCE_DIR "/tests/lower/fused_complex.txt");
+  std::stringstream expected;
+  expected << file.rdbuf();
+  EXPECT_EQ("// SPDX-License-Identifier: Apache-2.0\n" + step->launches.at(0).text->text,
+            expected.str());
 }
 
 // `GLOBAL u8* a0, i64 a0_at, i64 n0`

@@ -34,6 +34,9 @@ struct DeviceFacts {
   std::uint64_t local_bytes = 0;         ///< memory that one group of items shares
   int groups = 1;                        ///< that run at the same time
   bool has_float64 = false;
+  /// Drivers of processors compile a kernel once more at its first launch, for its number of items,
+  /// and keep the results in files of their own.
+  bool compiles_late = false;
 };
 
 /// The source of kernels, in the language of device/text/, without prelude.

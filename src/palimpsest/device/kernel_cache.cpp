@@ -98,7 +98,8 @@ std::string KernelCache::file_of(const DeviceFacts& facts, const KernelText& tex
 
 KernelProgram KernelCache::load(DeviceBackend& backend, const KernelText& text) const {
   keep_text(text);
-  if (folder_.empty()) return backend.load(text, {});
+  // The binary of such a driver is made of its own files, which another process may be writing.
+  if (folder_.empty() || backend.facts().compiles_late) return backend.load(text, {});
   const std::string path = file_of(backend.facts(), text);
   if (const auto kept = read_kept(path)) {
     try {

@@ -9,7 +9,8 @@
 
 namespace palimpsest {
 
-/// Compiled kernels in files of a folder, one for each text, compiler and device. Files appear
+/// Compiled kernels in files of a folder, one for each text, compiler and device; but those of
+/// drivers that compile late, which keep their own. Files appear
 /// whole, and carry their length and a hash: those that are damaged, or that the driver refuses,
 /// are replaced. What the folder refuses is logged, and costs only a compilation.
 ///

@@ -69,6 +69,7 @@ DeviceFacts facts_of(const Api& api, PlatformId platform, DeviceId device) {
   }
   facts.options += " -cl-kernel-arg-info";  // as the fake driver of the tests: one compilation
   facts.has_float64 = device_value<Bits>(api, device, kDeviceDoubleConfig) != 0;
+  facts.compiles_late = (device_value<Bits>(api, device, kDeviceType) & kDeviceTypeCpu) != 0;
   return facts;
 }
 
@@ -121,8 +122,7 @@ class Backend final : public QueuedBackend {
       : QueuedBackend(std::move(name)),
         api_(api),
         device_(device),
-        facts_(facts_of(api, platform, device)),
-        compiles_late_((device_value<Bits>(api, device, kDeviceType) & kDeviceTypeCpu) != 0) {
+        facts_(facts_of(api, platform, device)) {
     Int code = 0;
     context_ = api_.clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code);
     if (code == 0) {
@@ -285,9 +285,6 @@ class Backend final : public QueuedBackend {
   const Api& api_;
   const DeviceId device_;
   const DeviceFacts facts_;
-  // Drivers of processors compile a kernel once more at its first launch, for its number of items,
-  // and in a thread of theirs. Their compiler then takes signals, so that launch waits.
-  const bool compiles_late_;
   Context context_ = nullptr;
   std::array<CommandQueue, kQueues> queues_{};
   std::atomic<std::size_t> obtained_{0};  // bytes
@@ -364,7 +361,9 @@ void Backend::launch(Queue queue, const Launch& launch) {
     return api_.clEnqueueNDRangeKernel(line, entry.kernel, 3, nullptr, all.data(), group.data(), 0,
                                        nullptr, event);
   };
-  if (!compiles_late_ || entry.has_run) return command(queue, "clEnqueueNDRangeKernel", run);
+  // The compiler runs in a thread of the driver and takes signals, so that the launch waits.
+  const bool compiles = facts_.compiles_late && !entry.has_run;
+  if (!compiles) return command(queue, "clEnqueueNDRangeKernel", run);
   const QuietSignals quiet;
   command(queue, "clEnqueueNDRangeKernel", run);
   wait_uninterrupted(queue, mark(queue));
