@@ -5,15 +5,6 @@
 
 namespace palimpsest {
 
-std::span<const LowerFamily> lower_families() {
-  static constexpr LowerFamily kFamilies[] = {
-      {"program", lower::lower_program},   {"moves", lower::lower_moves},
-      {"sums", lower::lower_sums},         {"indexed", lower::lower_indexed},
-      {"products", lower::lower_products},
-  };
-  return kFamilies;
-}
-
 namespace {
 
 bool uses_float64(const DeviceStep& step) {
@@ -26,8 +17,9 @@ bool uses_float64(const DeviceStep& step) {
 }  // namespace
 
 std::optional<DeviceStep> lower_step(const LowerRequest& request) {
-  for (const LowerFamily& family : lower_families()) {
-    auto step = family.lower(request);
+  for (const auto family : {lower::lower_program, lower::lower_moves, lower::lower_sums,
+                            lower::lower_indexed, lower::lower_products}) {
+    auto step = family(request);
     if (!step) continue;
     if (!request.facts.has_float64 && uses_float64(*step)) return std::nullopt;
     return step;

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "palimpsest/device/backend.hpp"
@@ -20,6 +19,7 @@ namespace palimpsest {
 
 /// The start of an operand or of a piece of scratch, or a number.
 struct LaunchArgument {
+  /// number, imaginary: an input of one element on the host, whose value (part) is passed
   enum class Kind : std::uint8_t {
     input,
     output,
@@ -31,10 +31,8 @@ struct LaunchArgument {
     imaginary
   };
   Kind kind = Kind::integer;
-  int operand = 0;  ///< of input, output, and of number and imaginary: an input of one
-                    ///< element on the host, whose value (part) is passed
-  index_t byte_offset =
-      0;  ///< from the first element of the operand, from the start of scratch or constants
+  int operand = 0;          ///< of input, output, number, imaginary
+  index_t byte_offset = 0;  ///< from the first element, from the start of scratch or constants
   std::int64_t integer = 0;
   double real = 0;
 };
@@ -76,17 +74,8 @@ struct LowerRequest {
 /// Cost  makes texts; compiles nothing
 std::optional<DeviceStep> lower_step(const LowerRequest& request);
 
-/// The same by an op of the family, else nothing.
-using LowerFn = std::optional<DeviceStep> (*)(const LowerRequest& request);
-
-/// A family of ops with texts.
-struct LowerFamily {
-  std::string_view name;
-  LowerFn lower;
-};
-std::span<const LowerFamily> lower_families();
-
 namespace lower {
+// The same for an op of a family, else nothing. A file each.
 std::optional<DeviceStep> lower_program(const LowerRequest& request);
 std::optional<DeviceStep> lower_moves(const LowerRequest& request);
 std::optional<DeviceStep> lower_sums(const LowerRequest& request);

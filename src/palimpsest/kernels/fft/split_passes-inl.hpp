@@ -10,7 +10,6 @@
 #define PALIMPSEST_SPLIT_PASSES_INL
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -162,7 +161,6 @@ struct RowSide {
   index_t lines;     // that are stored
   const T* factors;  // of rows, `factor_step` apart; null: none
   index_t factor_step;
-  bool streams;
   bool asks;  // prefetches the lines behind these
 };
 
@@ -218,10 +216,7 @@ HWY_INLINE void store_row(const RowSide<T, kExchanges>& side, index_t k, Numbers
   multiply_row(side, k, z);
   exchange<kExchanges, T>(z);
   const auto [a, b] = together<T>(z);
-  if (side.streams) {
-    hn::Stream(a, d, p);
-    hn::Stream(b, d, p + side.second);
-  } else if (HWY_LIKELY(side.lines == kWidth<T>)) {
+  if (HWY_LIKELY(side.lines == kWidth<T>)) {
     hn::StoreU(a, d, p);
     hn::StoreU(b, d, p + side.second);
   } else {
@@ -562,7 +557,7 @@ void run_rows(const SplitTransform<T>& transform, const SplitLines<T>& all, inde
   const index_t lines = std::min(all.lines - first, kWidth<T>), m = transform.size() / 4;
   const auto side = [&](T* array, index_t line, index_t step, index_t count, const T* factors) {
     const index_t second = kWidth<T> == 1 ? 1 : kWidth<T> * line;
-    return RowSide<T, kExchanges>{array, 2 * step, second, count, lines, factors, 1, false, false};
+    return RowSide<T, kExchanges>{array, 2 * step, second, count, lines, factors, 1, false};
   };
   RowSide<T, kExchanges> in =
       side(numbers(all.x + first * all.x_line), all.x_line, 4 * all.x_step, 0, all.before);
@@ -575,12 +570,7 @@ void run_rows(const SplitTransform<T>& transform, const SplitLines<T>& all, inde
     if (in.factors != nullptr) ++in.factors;
   }
   T* const y = numbers(all.y + first * all.y_line);
-  RowSide<T, kExchanges> out = side(y, all.y_line, all.y_step, all.taken, all.after);
-  constexpr auto kBytes = index_t{sizeof(T)} * kWidth<T>;
-  out.streams = all.streams && lines == kWidth<T> &&
-                reinterpret_cast<std::uintptr_t>(y) % std::uintptr_t{kBytes} == 0 &&
-                2 * all.y_step * index_t{sizeof(T)} % kBytes == 0;
-  join_rows(transform, rows, out);
+  join_rows(transform, rows, side(y, all.y_line, all.y_step, all.taken, all.after));
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -616,7 +606,6 @@ void run_panel(const SplitTransform<T>& transform, const SplitLines<T>& all, T* 
   for (index_t c = 0; c < all.lines; c += kWidth<T>) {
     run_rows<kExchanges>(transform, all, c, rows);
   }
-  if (all.streams) hwy::FlushStream();
 }
 
 template <class T>

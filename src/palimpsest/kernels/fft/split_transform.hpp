@@ -26,8 +26,6 @@ struct SplitLines {
   /// Real factors of the elements of a line before the transform, and of those of its result; null:
   /// none.
   const T *before = nullptr, *after = nullptr;
-  /// Rows: results go past the caches where they are whole, aligned vectors.
-  bool streams = false;
 };
 
 /// A pass of butterflies: blocks of `radix` * `distance` rows, row j + q distance for each j.
