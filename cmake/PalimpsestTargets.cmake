@@ -607,11 +607,12 @@ function(palimpsest_test_objects name)
   palimpsest_test_options(${name} ${O_OPTIMIZED})
 endfunction()
 
-# palimpsest_test(NAME LAYERS <layers> SOURCES <files> [LIBRARIES <targets>] [OPTIMIZED] [TOGETHER <suite>]):
+# palimpsest_test(NAME LAYERS <layers> SOURCES <files> [LIBRARIES <targets>] [OPTIMIZED] [TOGETHER <suite>] [LOCK <name>]):
 # one program, its cases found by ctest. The hundreds of cases of the suite TOGETHER run in 8 processes, in
 # half the time that a process for each would take.
+# Programs with one LOCK run one after the other.
 function(palimpsest_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "OPTIMIZED" "TOGETHER" "LAYERS;SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 T "OPTIMIZED" "TOGETHER;LOCK" "LAYERS;SOURCES;LIBRARIES")
   add_executable(${name} ${T_SOURCES})
   palimpsest_test_options(${name} ${T_OPTIMIZED})
   palimpsest_link_layers(${name} ${T_LAYERS})
@@ -632,6 +633,10 @@ function(palimpsest_test name)
         ENVIRONMENT "${wisdom};GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${part}" ${environment})
     endforeach()
   endif()
+  set(lock)
+  if(T_LOCK)
+    set(lock RESOURCE_LOCK ${T_LOCK})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST ${others}
-    PROPERTIES TIMEOUT 600 ENVIRONMENT ${wisdom} ${environment})
+    PROPERTIES TIMEOUT 600 ${lock} ENVIRONMENT ${wisdom} ${environment})
 endfunction()
