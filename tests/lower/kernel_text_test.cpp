@@ -9,11 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "contract/applied.hpp"
-#include "device/tested_device.hpp"
+#include "lower/lowered.hpp"
 #include "palimpsest/device/cuda/cuda_backend.hpp"
-#include "palimpsest/device/devices.hpp"
-#include "palimpsest/lower/lower.hpp"
 #include "palimpsest/ops/elementwise/elementwise_op.hpp"
 #include "palimpsest/ops/ops.hpp"
 #include "support/long_run.hpp"
@@ -21,32 +18,8 @@
 namespace palimpsest {
 namespace {
 
-DeviceFacts some_device(bool has_float64 = true) {
-  DeviceFacts facts;
-  facts.name = "some device";
-  facts.has_float64 = has_float64;
-  return facts;
-}
-
-// The launches of a sample, each output dense in a buffer of its own.
-std::optional<DeviceStep> lowered(const testing::Applied& a, const DeviceFacts& facts) {
-  std::vector<Layout> inputs, outputs;
-  LowerRequest request{a.node, {}, {}, {}, {}, {}, facts};
-  for (std::size_t i = 0; i < a.values.size(); ++i) {
-    const Tensor& t = a.values[i];
-    inputs.push_back({t.dtype(), t.shape(), t.strides(), 0});
-    request.input_buffers.push_back(static_cast<int>(i));
-    request.on_host.push_back(a.node.input(i).is_constant());
-  }
-  const std::vector<Extents> extents = testing::result_extents(a.node, a.values);
-  for (std::size_t k = 0; k < extents.size(); ++k) {
-    outputs.push_back(Layout::dense(a.node.output(k).dtype(), extents[k]));
-    request.output_buffers.push_back(100 + static_cast<int>(k));
-  }
-  request.inputs = inputs;
-  request.outputs = outputs;
-  return lower_step(request);
-}
+using testing::lowered;
+using testing::some_device;
 
 std::map<std::string, KernelText> all_texts() {
   std::map<std::string, KernelText> texts;
@@ -190,38 +163,6 @@ TEST(KernelText, CompilesForCuda) {
     EXPECT_GT(cuda::compile(text, "sm_90", "cuda:0").size(), 1000u);
   }
 }
-
-// Faults in the text of a sum, for the interpreter of kernels to find.
-void run_with_fault(const std::string& from, const std::string& to) {
-  const Device there = testing::tested_device();
-  const Tensor here = Tensor::ones({1000}, DType::float32), ones = here.to(there);
-  const Variable x = make_input({DType::float32, {1000}, there}, "x");
-  const testing::Applied sum_of_ones{"sum", {x}, ops::sum(x).owner(), {here}};
-  const std::optional<DeviceStep> step = lowered(sum_of_ones, some_device());
-  ASSERT_TRUE(step);
-  const PlannedLaunch& launch = step->launches.at(0);
-  KernelText text = *launch.text;
-  for (std::size_t at = text.text.find(from); at != std::string::npos;
-       at = text.text.find(from, at + to.size())) {
-    text.text.replace(at, from.size(), to);
-  }
-  ASSERT_NE(text.text, launch.text->text);
-  const Tensor sum = Tensor::zeros({}, DType::float32, there);
-  std::vector<KernelArgument> arguments;
-  for (const LaunchArgument& a : launch.arguments) {
-    const bool is_input = a.kind == LaunchArgument::Kind::input;
-    const bool is_array = is_input || a.kind == LaunchArgument::Kind::output;
-    arguments.push_back(is_array ? KernelArgument::of((is_input ? ones : sum).raw_data())
-                                 : KernelArgument::of(a.integer));
-  }
-  DeviceBackend& backend = backend_of(there);
-  const KernelProgram program = backend.load(text, {});
-  backend.launch(Queue::work, {program.get(), 0, launch.groups, launch.items, arguments});
-  backend.wait_on_host(Queue::work, backend.mark(Queue::work));
-}
-TEST(DISABLED_PlantedFault, race) { run_with_fault("BARRIER;", ";"); }
-TEST(DISABLED_PlantedFault, bounds) { run_with_fault("lanes0[64]", "lanes0[32]"); }
-TEST(DISABLED_PlantedFault, uninitialized) { run_with_fault("lanes0[ITEM] = v0;", ";"); }
 
 }  // namespace
 }  // namespace palimpsest

@@ -89,6 +89,19 @@ Piece part_of(const Piece& piece, Layout layout) {
   return part;
 }
 
+Piece with_rank(const Piece& piece, std::size_t rank) {
+  if (piece.is_number) return piece;
+  Piece wide = piece;
+  const std::size_t n_new = rank - piece.layout.extents.size();
+  wide.layout.extents = Extents(rank, 1);
+  wide.layout.strides = Strides(rank);
+  for (std::size_t k = n_new; k < rank; ++k) {
+    wide.layout.extents[k] = piece.layout.extents[k - n_new];
+    wide.layout.strides[k] = piece.layout.strides[k - n_new];
+  }
+  return wide;
+}
+
 KernelWriter::KernelWriter(std::string_view family, std::string_view what, int items)
     : family_(family), what_(what), items_(items) {}
 

@@ -35,6 +35,8 @@ Piece scratch_piece(DeviceStep& step, DType dtype, Extents extents);
 Piece literal(DType dtype, double value);
 /// A part of a piece: the layout as it is seen within the piece's argument.
 Piece part_of(const Piece& piece, Layout layout);
+/// The piece with leading axes of one element, so that it broadcasts to `rank` axes.
+Piece with_rank(const Piece& piece, std::size_t rank);
 
 /// Items of a group.
 inline constexpr int kItems = 128;
@@ -70,7 +72,6 @@ class KernelWriter {
   void open(std::string_view text);
   void close();
   Numbers& numbers() { return numbers_; }
-  int items() const { return items_; }
 
   /// Adds the launch to a step. False if it has too many arguments: the step cannot be launched.
   bool add_to(DeviceStep& step, std::array<index_t, 3> groups);

@@ -52,20 +52,6 @@ Piece narrowed(const Piece& piece, std::size_t axis, index_t start, index_t coun
   return part_of(piece, std::move(layout));
 }
 
-// The piece with leading axes of one element, so that it broadcasts to `rank` axes.
-Piece with_rank(const Piece& piece, std::size_t rank) {
-  if (piece.is_number) return piece;
-  Piece wide = piece;
-  const std::size_t n_new = rank - piece.layout.extents.size();
-  wide.layout.extents = Extents(rank, 1);
-  wide.layout.strides = Strides(rank);
-  for (std::size_t k = n_new; k < rank; ++k) {
-    wide.layout.extents[k] = piece.layout.extents[k - n_new];
-    wide.layout.strides[k] = piece.layout.strides[k - n_new];
-  }
-  return wide;
-}
-
 // The elements of `source` in row-major order; none if no strides of the target give them in the
 // shape of the source.
 std::optional<DeviceStep> lower_reshape(Moves moves) {

@@ -1,71 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of products over labels: Contract, AddContract. Terms are added in the order of the host's
 // strided pass; where the host has a matrix product of a library, results differ by rounding.
-#include <algorithm>
 #include <array>
 
+#include "palimpsest/kernels/arrays/contraction_order.hpp"
 #include "palimpsest/lower/sums.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 
 namespace palimpsest::lower {
 namespace {
 
-// Extents of all labels, each once, in the order of the result, a, b; and the strides of the three
-// arrays along them, 0 where a label does not occur.
-struct Labels {
-  Extents extents;
-  Strides a, b, out;
-};
-
-Labels labels_of(const Contraction& c, const Layout& a, const Layout& b, const Layout& out) {
-  Labels made;
-  std::vector<int> names;
-  const auto enter = [&](const SmallVector<int, 8>& list, const Layout& layout,
-                         Strides Labels::*strides) {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const auto found = std::ranges::find(names, list[i]);
-      const auto k = static_cast<std::size_t>(found - names.begin());
-      if (found == names.end()) {
-        names.push_back(list[i]);
-        made.extents.push_back(layout.extents[i]);
-        for (Strides* const all : {&made.a, &made.b, &made.out}) all->push_back(0);
-      }
-      (made.*strides)[k] = layout.strides[i];
-    }
-  };
-  enter(c.out, out, &Labels::out);
-  enter(c.a, a, &Labels::a);
-  enter(c.b, b, &Labels::b);
-  return made;
-}
-
 bool add_contraction(DeviceStep& step, std::string_view what, const Contraction& c, const Piece& a,
                      const Piece& b, const Piece& out) {
   const DType dtype = out.layout.dtype;
   if (a.is_number || b.is_number) return false;
   if (element_count(out.layout.extents) == 0) return true;
-  const Labels labels = labels_of(c, a.layout, b.layout, out.layout);
-  if (element_count(labels.extents) == 0) return add_copy(step, what, literal(dtype, 0), out);
-  const bool conj_first = c.conj_a || c.conj_b, conj_both = c.conj_a && c.conj_b;
-  SumTask task;
-  task.results = {out};
-  task.operands = {a, b};
-  task.load = dtype;
-  std::array operands{ConstView{nullptr, dtype, labels.extents, labels.a},
-                      ConstView{nullptr, dtype, labels.extents, labels.b}};
-  if (c.conj_b && !c.conj_a) {
-    std::swap(task.operands[0], task.operands[1]);
-    std::swap(operands[0], operands[1]);
+  if (element_count(a.layout.extents) == 0 || element_count(b.layout.extents) == 0) {
+    return add_copy(step, what, literal(dtype, 0), out);
   }
+  const ContractionOrder pass =
+      contraction_order(c, view_of(a.layout), view_of(b.layout),
+                        {nullptr, dtype, out.layout.extents, out.layout.strides});
   Sum sum;
-  sum.term = conj_both    ? Sum::Term::product_of_conj
-             : conj_first ? Sum::Term::conj_product
-                          : Sum::Term::product;
+  sum.term = pass.conj_both    ? Sum::Term::product_of_conj
+             : pass.conj_first ? Sum::Term::conj_product
+                               : Sum::Term::product;
   sum.b = 1;
   sum.load = sum.accumulate = dtype;
+  SumTask task;
+  task.order = pass.order;
   task.sums = {sum};
-  task.order = reduction_order(product_leaf(dtype, conj_first, conj_both), operands,
-                               {nullptr, dtype, labels.extents, labels.out});
+  task.results = {out};
+  task.operands = pass.exchanged ? std::vector{b, a} : std::vector{a, b};
+  task.load = dtype;
   return add_sums(step, what, task);
 }
 
@@ -94,16 +61,11 @@ std::optional<DeviceStep> lower_add_contract(const LowerRequest& request,
   const std::vector<Piece> inputs = input_pieces(request, step);
   const Piece out = output_pieces(request)[0];
   const DType dtype = out.layout.dtype;
-  const auto on_all_axes = [&](Piece piece) {
-    if (piece.is_number) return piece;
-    const std::size_t rank = out.layout.extents.size();
-    piece.layout.extents = Extents(rank, 1);
-    piece.layout.strides = Strides(rank);
-    return piece;
-  };
+  const std::size_t rank = out.layout.extents.size();
   const Piece product = scratch_piece(step, dtype, out.layout.extents);
   if (!add_contraction(step, op.name(), op.contraction(), inputs[2], inputs[3], product)) return {};
-  const std::array sources{inputs[0], on_all_axes(inputs[1]), product, on_all_axes(inputs[4])};
+  const std::array sources{inputs[0], with_rank(inputs[1], rank), product,
+                           with_rank(inputs[4], rank)};
   if (!add_map(step, op.name(), sum_of(dtype), sources, {&out, 1})) return {};
   return step;
 }

@@ -28,10 +28,6 @@ ScalarOp combining(ReduceOp op) {
   throw InternalError("[lower] not a reduction");
 }
 
-ConstView view_of(const Layout& layout) {
-  return {nullptr, layout.dtype, layout.extents, layout.strides};
-}
-
 // The layout of the result with stride 0 along the reduced axes.
 Layout spread(const Layout& out, std::span<const index_t> extents, const Axes& axes) {
   Layout wide{out.dtype, Extents(extents), Strides(extents.size()), 0};

@@ -10,6 +10,11 @@
 
 namespace palimpsest::lower {
 
+/// A view of a layout, without memory, for the order of a reduction.
+inline ConstView view_of(const Layout& layout) {
+  return {nullptr, layout.dtype, layout.extents, layout.strides};
+}
+
 /// A reduction: the term of an element, and the function that combines two terms.
 struct Sum {
   enum class Term : std::uint8_t { element, norm2, product, conj_product, product_of_conj };

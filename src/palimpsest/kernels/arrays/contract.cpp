@@ -16,10 +16,10 @@
 
 #include "palimpsest/copy/strided_copy.hpp"
 #include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/arrays/contraction_order.hpp"
 #include "palimpsest/kernels/arrays/small_products.hpp"
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
-#include "palimpsest/kernels/reduce/reduce_driver.hpp"
 
 namespace palimpsest {
 namespace {
@@ -417,21 +417,31 @@ void run_small(const Plan& plan, const Contraction& c, const ConstView& a, const
   });
 }
 
-void run_strided(const Contraction& c, const Labels& labels, const ConstView& a, const ConstView& b,
-                 const MutableView& out) {
+// The operands of the pass that multiplies and sums, over all labels.
+struct StridedPass {
   Extents extents;
   std::array<Strides, 3> strides;
-  for (const Label& l : labels) {
-    extents.push_back(l.extent);
-    for (const Operand k : {kA, kB, kOut}) strides[k].push_back(l.strides[k]);
+  bool exchanged, conj_first, conj_both;
+
+  StridedPass(const Contraction& c, const Labels& labels)
+      : exchanged(c.conj_b && !c.conj_a),
+        conj_first(c.conj_a || c.conj_b),
+        conj_both(c.conj_a && c.conj_b) {
+    for (const Label& l : labels) {
+      extents.push_back(l.extent);
+      for (const Operand k : {kA, kB, kOut}) strides[k].push_back(l.strides[k]);
+    }
   }
-  ConstView left{a.data, a.dtype, extents, strides[kA]};
-  ConstView right{b.data, b.dtype, extents, strides[kB]};
-  const bool exchange = c.conj_b && !c.conj_a;
-  if (exchange) std::swap(left, right);
-  run_reduction(product_leaf(out.dtype, c.conj_a || c.conj_b, c.conj_a && c.conj_b),
-                std::array{left, right}, {out.data, out.dtype, extents, strides[kOut]});
-}
+  ReduceLeaf leaf(DType dtype) const { return product_leaf(dtype, conj_first, conj_both); }
+  std::array<ConstView, 2> operands(const ConstView& a, const ConstView& b) const {
+    const ConstView left{a.data, a.dtype, extents, strides[kA]};
+    const ConstView right{b.data, b.dtype, extents, strides[kB]};
+    return exchanged ? std::array{right, left} : std::array{left, right};
+  }
+  MutableView result(const MutableView& out) const {
+    return {out.data, out.dtype, extents, strides[kOut]};
+  }
+};
 
 }  // namespace
 
@@ -458,7 +468,8 @@ void run_contraction(const Contraction& contraction, const ConstView& a, const C
   } else if (plan.use_small) {
     run_small(plan, contraction, a, b, out);
   } else {
-    run_strided(contraction, labels, a, b, out);
+    const StridedPass pass(contraction, labels);
+    run_reduction(pass.leaf(out.dtype), pass.operands(a, b), pass.result(out));
   }
 }
 
@@ -479,6 +490,13 @@ void run_scaled_product(const Contraction& contraction, const void* alpha, const
   const Plan plan = make_plan(all_labels(contraction, a, b, out), out.dtype);
   assert(plan.use_gemm && plan.total_scratch() <= scratch.size());
   run_gemm(plan, contraction, a, b, out, {alpha, beta}, scratch);
+}
+
+ContractionOrder contraction_order(const Contraction& contraction, const ConstView& a,
+                                   const ConstView& b, const MutableView& out) {
+  const StridedPass pass(contraction, all_labels(contraction, a, b, out));
+  return {reduction_order(pass.leaf(out.dtype), pass.operands(a, b), pass.result(out)),
+          pass.exchanged, pass.conj_first, pass.conj_both};
 }
 
 }  // namespace palimpsest

@@ -435,8 +435,7 @@ void run_blocks(const SplitStage<T>& stage, T* rows, index_t count) {
 }
 
 // A transform of all rows of `side` to scratch, which leaves them in the order of reversed digits.
-// Where they do not fit the first level of cache, each block of the first pass goes through all
-// others.
+// Each block of the first pass goes through all others if the rows exceed the first level of cache.
 template <class T, class Side>
 void run_stages(const SplitTransform<T>& transform, const Side& side, T* rows) {
   const auto& stages = transform.stages();
