@@ -33,7 +33,7 @@ find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial openblas NO
 add_library(palimpsest_openblas INTERFACE)
 target_link_libraries(palimpsest_openblas INTERFACE ${OPENBLAS_LIBRARY} m)
 target_include_directories(palimpsest_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIR})
-# What it lacks is in kernels/arrays/openblas.cpp: locks, and a choice of kernels.
+# What it lacks is in kernels/matrices/openblas.cpp: locks, and a choice of kernels.
 set(palimpsest_openblas_links --wrap=blas_memory_alloc --wrap=getenv)
 set(palimpsest_has_openblas 0)
 if(OPENBLAS_LIBRARY MATCHES "libopenblas[^/;]*\\.a$")

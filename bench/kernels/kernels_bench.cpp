@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "palimpsest/base/random.hpp"
-#include "palimpsest/kernels/arrays/contract.hpp"
 #include "palimpsest/kernels/arrays/index.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
 #include "palimpsest/kernels/fft/fft.hpp"
+#include "palimpsest/kernels/matrices/contract.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/kernels/reduce/reduce.hpp"
 

@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "palimpsest/kernels/arrays/blas.hpp"
-#include "palimpsest/kernels/arrays/contract.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/blas.hpp"
+#include "palimpsest/kernels/matrices/contract.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace {

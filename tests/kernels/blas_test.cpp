@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "palimpsest/kernels/arrays/blas_caller.hpp"
+#include "palimpsest/kernels/matrices/blas_caller.hpp"
 
 namespace palimpsest {
 namespace {

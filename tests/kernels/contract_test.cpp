@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/arrays/contract.hpp"
+#include "palimpsest/kernels/matrices/contract.hpp"
 
 #include <cmath>
 #include <limits>

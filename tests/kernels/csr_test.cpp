@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/arrays/csr.hpp"
+#include "palimpsest/kernels/matrices/csr.hpp"
 
 #include <gmock/gmock.h>
 

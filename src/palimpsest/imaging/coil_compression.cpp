@@ -6,7 +6,7 @@
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/coil_mixer.hpp"
 #include "palimpsest/imaging/recon/value_checks.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 #include "palimpsest/linop/containers/chain.hpp"
 #include "palimpsest/linop/operators/dense.hpp"
 #include "palimpsest/linop/operators/pad.hpp"

@@ -12,8 +12,8 @@
 #include "palimpsest/imaging/espirit_kernels.hpp"
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
-#include "palimpsest/kernels/arrays/dominant_vectors.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/dominant_vectors.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "palimpsest/imaging/prelude.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 
 namespace palimpsest {
 namespace {

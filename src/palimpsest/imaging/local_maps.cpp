@@ -7,7 +7,7 @@
 #include "palimpsest/imaging/prelude.hpp"
 #include "palimpsest/imaging/recon/value_checks.hpp"
 #include "palimpsest/imaging/sensitivities.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 
 namespace palimpsest {
 namespace {

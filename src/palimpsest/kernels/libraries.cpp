@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "palimpsest/base/cache_size.hpp"
-#include "palimpsest/kernels/arrays/blas.hpp"
 #include "palimpsest/kernels/fft/fft.hpp"
 #include "palimpsest/kernels/fft/fft_wisdom.hpp"
+#include "palimpsest/kernels/matrices/blas.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {

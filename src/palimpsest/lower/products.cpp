@@ -3,7 +3,7 @@
 // strided pass; where the host has a matrix product of a library, results differ by rounding.
 #include <array>
 
-#include "palimpsest/kernels/arrays/contraction_order.hpp"
+#include "palimpsest/kernels/matrices/contraction_order.hpp"
 #include "palimpsest/lower/sums.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
 

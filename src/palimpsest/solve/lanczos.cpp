@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "palimpsest/compile/tensor_math.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 #include "palimpsest/linop/core/total.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/spectrum.hpp"

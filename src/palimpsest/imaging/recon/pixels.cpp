@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "palimpsest/imaging/prelude.hpp"
-#include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/matrices/blas.hpp"
 
 namespace palimpsest {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "palimpsest/graph/op.hpp"
-#include "palimpsest/kernels/arrays/block_matrices.hpp"
+#include "palimpsest/kernels/matrices/block_matrices.hpp"
 #include "palimpsest/ops/in_place_twin.hpp"
 
 namespace palimpsest::ops {

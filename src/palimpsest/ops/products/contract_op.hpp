@@ -3,8 +3,8 @@
 #pragma once
 
 #include "palimpsest/graph/op.hpp"
-#include "palimpsest/kernels/arrays/contract.hpp"
 #include "palimpsest/kernels/elementwise/elementwise.hpp"
+#include "palimpsest/kernels/matrices/contract.hpp"
 #include "palimpsest/ops/in_place_twin.hpp"
 #include "palimpsest/ops/shape/contiguous_op.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "palimpsest/kernels/arrays/csr.hpp"
+#include "palimpsest/kernels/matrices/csr.hpp"
 #include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/sparse_op.hpp"
 

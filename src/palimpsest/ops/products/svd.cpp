@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/ops/products/svd.hpp"
 
-#include "palimpsest/kernels/arrays/singular_vectors.hpp"
+#include "palimpsest/kernels/matrices/singular_vectors.hpp"
 #include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/products/svd_op.hpp"
 

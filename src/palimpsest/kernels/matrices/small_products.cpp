@@ -4,7 +4,7 @@
 //
 // Columns are padded to a power of two. Complex numbers stay pairs: rows are multiplied by the real
 // and by the imaginary parts of a in two sums, and the second sum is finally multiplied by i.
-#include "palimpsest/kernels/arrays/small_products.hpp"
+#include "palimpsest/kernels/matrices/small_products.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +12,7 @@
 #include "palimpsest/copy/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "palimpsest/kernels/arrays/small_products.cpp"
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/matrices/small_products.cpp"
 #define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

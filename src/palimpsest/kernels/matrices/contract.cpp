@@ -7,7 +7,7 @@
 //    scratch as one. The contraction is then a batch of matrix products. Matrices of up to 16 rows,
 //    columns and terms are multiplied in place, without a library.
 // 3. Everything else is one pass that multiplies and sums strided operands (reduce_driver.hpp).
-#include "palimpsest/kernels/arrays/contract.hpp"
+#include "palimpsest/kernels/matrices/contract.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,10 +15,10 @@
 #include <limits>
 
 #include "palimpsest/copy/strided_copy.hpp"
-#include "palimpsest/kernels/arrays/blas.hpp"
-#include "palimpsest/kernels/arrays/contraction_order.hpp"
-#include "palimpsest/kernels/arrays/small_products.hpp"
 #include "palimpsest/kernels/arrays/strided_loop.hpp"
+#include "palimpsest/kernels/matrices/blas.hpp"
+#include "palimpsest/kernels/matrices/contraction_order.hpp"
+#include "palimpsest/kernels/matrices/small_products.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {

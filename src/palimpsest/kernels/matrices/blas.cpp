@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/matrices/blas.hpp"
 
 #include <cblas.h>
 
@@ -7,7 +7,7 @@
 #include <complex>
 #include <vector>
 
-#include "palimpsest/kernels/arrays/blas_caller.hpp"
+#include "palimpsest/kernels/matrices/blas_caller.hpp"
 
 namespace palimpsest {
 namespace {

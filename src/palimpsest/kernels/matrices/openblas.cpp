@@ -29,7 +29,7 @@
 
 #include "palimpsest/base/error.hpp"
 #include "palimpsest/base/immortal.hpp"
-#include "palimpsest/kernels/arrays/blas_caller.hpp"
+#include "palimpsest/kernels/matrices/blas_caller.hpp"
 
 namespace {
 constinit palimpsest::Mutex mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/arrays/singular_vectors.hpp"
+#include "palimpsest/kernels/matrices/singular_vectors.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 
 namespace palimpsest {
 namespace {

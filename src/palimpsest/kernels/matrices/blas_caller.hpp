@@ -9,7 +9,7 @@
 
 #include "palimpsest/base/dtype.hpp"
 #include "palimpsest/base/fork.hpp"
-#include "palimpsest/kernels/arrays/blas.hpp"
+#include "palimpsest/kernels/matrices/blas.hpp"
 
 namespace palimpsest {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indices are checked during the loop: one that is out of range is replaced by 0 and reported at
 // the end.
-#include "palimpsest/kernels/arrays/csr.hpp"
+#include "palimpsest/kernels/matrices/csr.hpp"
 
 #include <algorithm>
 #include <array>

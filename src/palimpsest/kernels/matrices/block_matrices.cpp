@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/kernels/arrays/block_matrices.hpp"
+#include "palimpsest/kernels/matrices/block_matrices.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "palimpsest/base/small_vector.hpp"
-#include "palimpsest/kernels/arrays/lapack.hpp"
 #include "palimpsest/kernels/arrays/real_of.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {

@@ -2,7 +2,7 @@
 // Internal.
 #pragma once
 
-#include "palimpsest/kernels/arrays/contract.hpp"
+#include "palimpsest/kernels/matrices/contract.hpp"
 #include "palimpsest/kernels/reduce/reduce_driver.hpp"
 
 namespace palimpsest {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once per instruction set. A group of points fills the lanes of a vector. Every lane does
 // the same steps, so vector width affects a result only by when a group stops.
-#include "palimpsest/kernels/arrays/dominant_vectors.hpp"
+#include "palimpsest/kernels/matrices/dominant_vectors.hpp"
 
 #include "palimpsest/copy/loop_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "palimpsest/kernels/arrays/dominant_vectors.cpp"
+#define HWY_TARGET_INCLUDE "palimpsest/kernels/matrices/dominant_vectors.cpp"
 #define HWY_DISABLED_TARGETS PALIMPSEST_NO_LOOPS_FOR
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LAPACK is column-major: it sees a row-major matrix as its transpose, and a Hermitian one as its
 // complex conjugate.
-#include "palimpsest/kernels/arrays/lapack.hpp"
+#include "palimpsest/kernels/matrices/lapack.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/kernels/arrays/blas_caller.hpp"
+#include "palimpsest/kernels/matrices/blas_caller.hpp"
 
 using Complex = std::complex<double>;
 
