@@ -51,7 +51,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/palimpsestConfigVersion.c
 install(FILES
   ${PROJECT_BINARY_DIR}/palimpsestConfig.cmake
   ${PROJECT_BINARY_DIR}/palimpsestConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/PalimpsestFind.cmake
   DESTINATION ${palimpsest_package_dir})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/PalimpsestFind.cmake ${PROJECT_BINARY_DIR}/PalimpsestFind.cmake COPYONLY)
 # For builds without CMake. The tree may be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}
   OUTPUT_VARIABLE palimpsest_lib_from_prefix)

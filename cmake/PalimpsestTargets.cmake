@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # How a layer, a test program and the library are built.
+include(CheckLinkerFlag)
 
 find_program(PALIMPSEST_CCACHE ccache)
 if(PALIMPSEST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -20,7 +21,8 @@ set(palimpsest_generated ${PROJECT_BINARY_DIR}/include)
 
 add_library(palimpsest_options INTERFACE)
 target_include_directories(palimpsest_options INTERFACE ${palimpsest_generated})
-# Precompiled headers are shared by targets with the same macros, including those of fmt.
+# All layers use fmt, and precompiled headers are shared by targets with the same macros, including those of fmt.
+target_include_directories(palimpsest_options SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(palimpsest_options INTERFACE
   $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 # Warnings take a twentieth of the time of a build.
@@ -556,9 +558,17 @@ function(palimpsest_shared_options)
   endif()
   # Symbols of statically linked libraries stay hidden. The library stays loaded after dlclose(),
   # since threads and exit handlers may still call it. It calls its own functions directly: a third of
-  # the symbols is left to the loader.
-  target_link_options(palimpsest PRIVATE LINKER:--exclude-libs,libopenblas.a LINKER:-z,nodelete
-    LINKER:-Bsymbolic-functions LINKER:--as-needed LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
+  # the symbols is left to the loader. (Some linkers lack two of the options: there other symbols of OpenBLAS stay
+  # hidden by the list of names, and calls go through the loader.)
+  foreach(option --exclude-libs,libopenblas.a -Bsymbolic-functions)
+    string(MAKE_C_IDENTIFIER "palimpsest_linker_has${option}" has)
+    check_linker_flag(CXX LINKER:${option} ${has})
+    if(${has})
+      target_link_options(palimpsest PRIVATE LINKER:${option})
+    endif()
+  endforeach()
+  target_link_options(palimpsest PRIVATE LINKER:-z,nodelete LINKER:--as-needed
+    LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/palimpsest.map)
   # Modules are beside the library, in any installation folder.
   set_target_properties(palimpsest PROPERTIES
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/palimpsest.map INSTALL_RPATH $ORIGIN

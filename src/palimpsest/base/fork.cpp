@@ -9,9 +9,7 @@
 // without it each thread pays for its own.
 #include "palimpsest/base/fork.hpp"
 
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +21,7 @@
 #include <thread>
 
 #include "palimpsest/base/per_thread.hpp"
+#include "palimpsest/base/system.hpp"
 
 namespace palimpsest {
 namespace {
@@ -58,10 +57,6 @@ struct Mine : ThreadExit {
 };
 constinit thread_local Mine mine{};
 
-bool ask_for_barriers() {
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
 bool is_outside_of_others(const Note* own) {
   for (const Note* note = gate.notes.load(); note != nullptr; note = note->next) {
     if (note != own && note->depth.load(std::memory_order_acquire) > 0) return false;
@@ -73,8 +68,7 @@ void before_fork() {
   gate.mutex.lock();
   gate.closed_by.store(pthread_self());
   gate.is_closed.store(true);
-  if (gate.needs_fence.load() ||
-      syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+  if (gate.needs_fence.load() || !system_detail::barrier_of_threads()) {
     gate.fence.fetch_add(1, std::memory_order_acq_rel);
   }
   // A section that waits for a thread which waits for the gate would never end.
@@ -101,7 +95,7 @@ void after_fork() {
     note->is_taken.store(false);
   }
   gate.generation.fetch_add(1);
-  gate.needs_fence.store(!ask_for_barriers());
+  gate.needs_fence.store(!system_detail::register_barrier_of_threads());
   open_gate();
   for (const auto& hook : gate.hooks) {
     if (const auto f = hook.load()) f();
@@ -112,7 +106,7 @@ void install() noexcept {
   if (gate.is_installed.load(std::memory_order_acquire)) return;
   const std::lock_guard guard(gate.mutex);
   if (gate.is_installed.load(std::memory_order_relaxed)) return;
-  gate.needs_fence.store(!ask_for_barriers());
+  gate.needs_fence.store(!system_detail::register_barrier_of_threads());
   pthread_atfork(before_fork, open_gate, after_fork);
   gate.is_installed.store(true, std::memory_order_release);
 }

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +18,7 @@
 #include <system_error>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/system.hpp"
 
 namespace palimpsest::io_detail {
 
@@ -26,27 +26,19 @@ namespace {
 
 /// Bytes of private writable memory that this process has now, which RLIMIT_DATA counts; 0:
 /// unknown.
-std::size_t private_bytes_now() {
-  char text[8192] = {};
-  const int descriptor = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  const ssize_t got = ::read(descriptor, text, sizeof(text) - 1);
-  ::close(descriptor);
-  const char* line = got > 0 ? std::strstr(text, "VmData:") : nullptr;
-  return line == nullptr ? 0 : std::strtoull(line + 7, nullptr, 10) * 1024;
-}
+std::size_t private_bytes_now() { return system_detail::status_bytes("VmData"); }
 
-void lower_limit(int resource, std::size_t limit) {
+void lower_limit(decltype(RLIMIT_CORE) resource, std::size_t limit) {
   rlimit now = {};
-  if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) return;
+  if (::getrlimit(resource, &now) != 0) return;
   if (now.rlim_cur != RLIM_INFINITY && now.rlim_cur <= limit) return;
   now.rlim_cur = limit;
-  ::setrlimit(static_cast<__rlimit_resource>(resource), &now);
+  ::setrlimit(resource, &now);
 }
 
 /// Prepares the child: it must die alone, silently, and with its parent.
 void prepare_child(pid_t parent, std::size_t data_limit) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  system_detail::end_with_parent();
   if (::getppid() != parent) ::_exit(1);
   for (const int signal_number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) {
     ::signal(signal_number, SIG_DFL);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "palimpsest/base/shape.hpp"
+#include "palimpsest/base/system.hpp"
 
 namespace palimpsest {
 namespace {
@@ -52,7 +53,7 @@ ScratchArray ScratchArray::in_memory(Extents shape, DType dtype) {
 ScratchArray ScratchArray::unwritten(Extents shape, DType dtype) {
   ScratchArray array(std::move(shape), dtype);
   array.folder_ = "memory";
-  array.descriptor_ = ::memfd_create("palimpsest-unwritten", MFD_CLOEXEC);
+  array.descriptor_ = system_detail::make_memory_file("palimpsest-unwritten");
   if (array.descriptor_ < 0 ||
       ::ftruncate(array.descriptor_, byte_count(array.shape_, dtype)) != 0) {
     fail_scratch(array.folder_, "made");
@@ -111,8 +112,7 @@ Tensor ScratchArray::map() const {
   if (memory_.defined()) return memory_;
   const auto bytes = static_cast<std::size_t>(byte_count(shape_, dtype_));
   if (bytes == 0) return Tensor::zeros(shape_, dtype_);
-  const Storage storage =
-      Storage::from_file(fmt::format("/proc/self/fd/{}", descriptor_), 0, bytes);
+  const Storage storage = Storage::from_file(system_detail::path_of(descriptor_), 0, bytes);
   return Tensor(storage, dtype_, shape_, contiguous_strides(shape_), 0);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/memory/kept_memory.hpp"
 
-#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "palimpsest/base/system.hpp"
 #include "palimpsest/device/devices.hpp"
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/held_memory.hpp"
@@ -87,9 +87,9 @@ RawMemory obtain_memory(std::size_t bytes, Device device) {
 }
 
 static std::span<const std::byte> bytes_of(const RawMemory& raw) noexcept {
-  const std::size_t bytes = raw.mapped_bytes > 0
-                                ? raw.mapped_bytes - kPage
-                                : malloc_usable_size(raw.data - kAlignment) - kAlignment;
+  const std::size_t bytes =
+      raw.mapped_bytes > 0 ? raw.mapped_bytes - kPage
+                           : system_detail::allocated_bytes(raw.data - kAlignment) - kAlignment;
   return {raw.data, bytes};
 }
 

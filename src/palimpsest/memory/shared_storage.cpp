@@ -9,13 +9,12 @@
 #include <memory>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/base/system.hpp"
 #include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/memory/storage.hpp"
 
 namespace palimpsest {
 namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 IoError failure(const char* who, const std::string& what) {
   return IoError("[Storage." + std::string(who) + "] " + what);
@@ -67,14 +66,14 @@ Block map_shared(Descriptor descriptor, std::size_t bytes, const char* who) {
 }  // namespace
 
 Storage Storage::shared_memory(std::size_t bytes) {
-  Descriptor descriptor(memfd_create("palimpsest", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor descriptor(system_detail::make_memory_file("palimpsest"));
   if (descriptor.number() < 0) throw failure("shared_memory", "cannot be made: " + system_error());
   const auto length = static_cast<off_t>(bytes);
   if (length < 0 || ftruncate(descriptor.number(), length) != 0) {
     throw failure("shared_memory", "cannot get " + std::to_string(bytes) + " bytes");
   }
   // Prevents other holders from removing pages.
-  if (fcntl(descriptor.number(), F_ADD_SEALS, kSeals) != 0) {
+  if (!system_detail::seal_size(descriptor.number())) {
     throw failure("shared_memory", "cannot be sealed: " + system_error());
   }
   return over(map_shared(std::move(descriptor), bytes, "shared_memory"));
@@ -84,7 +83,7 @@ Storage Storage::attach_shared_memory(int descriptor) {
   Descriptor mine(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   struct stat info = {};
   if (mine.number() < 0 || fstat(mine.number(), &info) != 0 ||
-      fcntl(mine.number(), F_GET_SEALS) != kSeals) {
+      !system_detail::has_sealed_size(mine.number())) {
     throw failure("attach_shared_memory",
                   "not a descriptor of shared memory: got " + std::to_string(descriptor));
   }
