@@ -166,11 +166,11 @@ TEST_F(OptionPairs, EveryOptionIsHonoured) {
   }
 }
 
-// Every eighth pair, of commands for single steps every 24th; all of them in a long run.
+// Every 16th pair, of commands for single steps every 48th; all of them in a long run.
 TEST_F(OptionPairs, EveryPairIsHonouredOrRefusedByName) {
   std::size_t number = 0;
   for (const CommandSamples& command : samples()) {
-    const std::size_t step = testing::length_factor() > 1 ? 1 : command.common.empty() ? 8 : 24;
+    const std::size_t step = testing::length_factor() > 1 ? 1 : command.common.empty() ? 16 : 48;
     for (auto a = command.options.begin(); a != command.options.end(); ++a) {
       for (auto b = std::next(a); b != command.options.end(); ++b) {
         // Options that all of these commands share have the same code.
