@@ -11,6 +11,7 @@ from palimpsest._core import *  # noqa: F403
 from palimpsest._core import Function, NamedLinop, Plan, SolvePlan, Tensor
 from palimpsest._core import __version__ as __version__
 from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling
+from palimpsest._neighbours import warn_of_other_distribution as _warn_of_other_distribution
 from palimpsest._user import linop as linop, members_of_operators as _members_of_operators
 from palimpsest.errors import (
     AliasError as AliasError,
@@ -58,6 +59,7 @@ import palimpsest.ops as ops  # type: ignore[no-redef] # isort: skip
 
 _core._show(globals(), "palimpsest", "")
 _core._note_origins(__file__)
+_warn_of_other_distribution(__file__)
 
 _added: dict[type, dict[str, object]] = {
     Function: {"__signature__": _interop.FunctionSignature()},

@@ -69,3 +69,14 @@ def test_it_works_again(way):
     run = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", program], capture_output=True, text=True,
                          env={**os.environ, "PYTHONPATH": path})
     assert (run.returncode, run.stdout) == (0, "done\n") and not run.stderr, run.stderr
+
+
+def test_another_distribution_in_the_same_folder_is_named(tmp_path):
+    (tmp_path / "palimpsest").symlink_to(pathlib.Path(ps.__file__).parent)
+    program = "import palimpsest as ps; assert ps.dvector('x') is not None"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    command = [sys.executable, "-W", "error", "-c", program]
+    assert subprocess.run(command, env=env, check=False).returncode == 0
+    (tmp_path / "palimpsest-1.2.dist-info").mkdir()
+    run = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert run.returncode != 0 and "palimpsest-1.2.dist-info: the distribution 'palimpsest' is another" in run.stderr
