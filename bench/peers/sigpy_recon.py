@@ -62,7 +62,7 @@ def cases(kspace, maps):
     unit = kspace / np.abs(np.fft.ifftn(kspace, norm="ortho", axes=(1, 2))).max()
 
     def palimpsest(regularizer, iterations, method="automatic"):
-        return ps.reconstruct(unit, maps, regularizers=regularizer, iterations=iterations,
+        return ps.reconstruct(unit, maps, regularizers=regularizer, max_iterations=iterations,
                               scale=1.0, method=method, tolerance=0).image
 
     quiet = {"show_pbar": False}

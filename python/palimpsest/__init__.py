@@ -12,6 +12,7 @@ from palimpsest._core import Function, NamedLinop, Plan, SolvePlan, Tensor
 from palimpsest._core import __version__ as __version__
 from palimpsest._factories import Dense as Dense, Diagonal as Diagonal, Sampling as Sampling
 from palimpsest._neighbours import warn_of_other_distribution as _warn_of_other_distribution
+from palimpsest._plans import plan as plan, smallest_budget as smallest_budget
 from palimpsest._user import linop as linop, members_of_operators as _members_of_operators
 from palimpsest.errors import (
     AliasError as AliasError,
@@ -60,6 +61,7 @@ import palimpsest.ops as ops  # type: ignore[no-redef] # isort: skip
 _core._show(globals(), "palimpsest", "")
 _core._note_origins(__file__)
 _warn_of_other_distribution(__file__)
+cg = conjugate_gradients  # noqa: F405
 
 _added: dict[type, dict[str, object]] = {
     Function: {"__signature__": _interop.FunctionSignature()},
@@ -75,6 +77,9 @@ for _class, _members in _added.items():
         setattr(_class, _member, _function)
 
 
+# Called by plan(), and by their old names.
+del plan_reconstruct, plan_espirit  # noqa: F821
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -84,13 +89,27 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """palimpsest.torch and palimpsest.jax, which import those packages."""
+        """palimpsest.torch and palimpsest.jax, which import those packages, and names of earlier releases."""
         if name in ("torch", "jax"):
             return _importlib.import_module("palimpsest.interop." + name)
+        from palimpsest._renamed import renamed
+
+        if (function := renamed(name)) is not None:
+            return function
         raise AttributeError(f"module 'palimpsest' has no attribute '{name}'")
+
+
+def _is_letter_constructor(name: str) -> bool:
+    """True for dvector, fmatrices and so on: constructors of Variables by a letter for the dtype."""
+    kinds = ("scalar", "vector", "matrix", "matrices", "tensor3", "tensor4", "tensor5", "row", "col")
+    return name[:1] in "bwilfdcz" and name[1:].removesuffix("s") in (*kinds, "matrice")
 
 
 __all__ = sorted(
     _name for _name in globals() if not _name.startswith("_") and not hasattr(_builtins, _name)
-    and _name != "TYPE_CHECKING"
+    and _name != "TYPE_CHECKING" and not _is_letter_constructor(_name)
 )
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__file__", "__name__", "__version__"]

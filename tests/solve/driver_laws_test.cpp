@@ -17,6 +17,7 @@
 #include "palimpsest/base/config.hpp"
 #include "palimpsest/memory/allocator.hpp"
 #include "palimpsest/solve/frame/solver.hpp"
+#include "palimpsest/solve/plan_solve.hpp"
 #include "solve/solver_samples.hpp"
 #include "support/difference.hpp"
 #include "support/expect_error.hpp"
@@ -63,6 +64,7 @@ TEST_P(DriverLaws, ThePlannedPeakIsTheMeasuredOne) {
       }
       const Tensor b = data(dtype);
       const SolvePlan plan = plan_solve(type(), p, with);
+      EXPECT_EQ(plan_solve([&] { solve(type(), p, b, with); }).peak_bytes, plan.peak_bytes);
       const MemoryScope scope;
       const SolveResult result = solve(type(), p, b, with);
       EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes)

@@ -19,7 +19,9 @@
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/objective.hpp"
+#include "palimpsest/solve/plan_solve.hpp"
 #include "palimpsest/solve/prox/total_variation.hpp"
+#include "palimpsest/solve/spectrum.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 #include "support/expect_error.hpp"
 
@@ -302,6 +304,32 @@ TEST(Driver, ABatchTakesWhatThePlanSays) {
   const SolveResult result = conjugate_gradients(A, b, options);
   EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
   EXPECT_EQ(result.iterations, 4);
+}
+
+TEST(Driver, APlanOfACallRunsNothing) {
+  const NamedLinop A = Dense(random({30, 20}, DType::float64), "MN,N->M");
+  const Tensor b = random({30}, DType::float64, 3);
+  CgOptions options{.max_iterations = 5};
+  int calls = 0;
+  options.callback = [&](const SolveInfo&) { return ++calls > 0; };
+  SolveResult seen;
+  const SolvePlan plan = plan_solve([&] { seen = cg_normal(A, b, options); });
+  EXPECT_EQ(calls, 0);
+  EXPECT_FALSE(seen.x.defined());
+  EXPECT_TRUE(seen.applications.empty());
+  const MemoryScope scope;
+  const SolveResult result = cg_normal(A, b, options);
+  EXPECT_GT(calls, 0);
+  EXPECT_EQ(result.peak_bytes, plan.peak_bytes);
+  EXPECT_EQ(static_cast<index_t>(scope.peak_bytes()), plan.peak_bytes);
+}
+
+TEST(Driver, APlanOfACallNeedsASolver) {
+  expect_error<ValueError>([] { plan_solve([] {}); }, "[plan_solve] the call asks for no solver");
+  const NamedLinop A = positive(DType::float64, 8);
+  const TensorType type{DType::float64, {8}, {}};
+  expect_error<NotSupported>([&] { plan_solve([&] { lanczos(A, type); }); }, "single steps");
+  EXPECT_EQ(conjugate_gradients(A, Tensor::ones({8}, DType::float64)).status, Status::converged);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ import numpy as np
 
 from palimpsest import _core
 from palimpsest._core import SolvePlan, SolveResult
+from palimpsest._plans import plan
 from palimpsest.errors import NotSupported
 from palimpsest.sigpy import _base, _functions as _f, linop as _linop, prox as _prox
 from palimpsest.sigpy._missing import refuse
@@ -162,7 +163,7 @@ class LinearLeastSquares(App):
         options: dict[str, Any] = {"tolerance": min(self.tol / norm, 1.0)}
         if self.P is not None:
             options["M"] = _base._between(A.ishape, self.P.linop(dtype), A.ishape)
-        return _core.conjugate_gradients, _core.plan_conjugate_gradients, (A, b), options
+        return _core.conjugate_gradients, (A, b), options
 
     def _planned_fista(self) -> Any:
         dtype = self._dtype()
@@ -174,26 +175,26 @@ class LinearLeastSquares(App):
             quadratics = [_core.Quadratic(float(self.lamda), c=center)]
         objective = _core.Objective(self.A.linop(dtype), quadratics=quadratics, h=h)
         y = np.asarray(self.y).astype(dtype, copy=False)
-        return _core.minimize, _core.plan_minimize, (objective, y), {
+        return _core.minimize, (objective, y), {
             "method": "fista", "restart": False, "tolerance": 0.0, "L": 1 / float(self._step())}
 
     def _options(self) -> Any:
         start = np.asarray(self.x).astype(self._dtype(), copy=False)
-        return {**self._solve[3], "x0": start, "max_iterations": self.max_iter, "budget": self.budget}
+        return {**self._solve[2], "x0": start, "max_iterations": self.max_iter, "budget": self.budget}
 
     def plan(self) -> SolvePlan:
         """The memory of the solve, before it runs."""
         if self._solve is None:
-            raise refuse("the plan of this solver or these functions", "palimpsest.plan_minimize")
-        _, plan, arguments, _ = self._solve
-        made: SolvePlan = plan(*arguments, **self._options())
+            raise refuse("the plan of this solver or these functions", "palimpsest.plan")
+        solve, arguments, _ = self._solve
+        made: SolvePlan = plan(solve, *arguments, **self._options())
         return made
 
     def run(self) -> Any:
         """Solves, writes the result into x and returns it."""
         if self._solve is None:
             return super().run()
-        solve, _, arguments, _ = self._solve
+        solve, arguments, _ = self._solve
         result = self.result = solve(*arguments, **self._options(), progress=self.show_pbar or None)
         self.time += [float(s) for s in result.history.seconds]
         if np.iscomplexobj(result.x) and not np.iscomplexobj(self.x):

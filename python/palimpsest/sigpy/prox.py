@@ -61,7 +61,7 @@ class Conj(Prox):
         return input - alpha * self.prox(1 / alpha, input / alpha)
 
     def function(self, double: bool = True) -> _core.Prox:
-        return _core.conjugate(self.prox.function(double))
+        return self.prox.function(double).conjugate()
 
 
 class NoOp(Prox):
@@ -103,7 +103,7 @@ class UnitaryTransform(Prox):
     def function(self, double: bool = True) -> _core.Prox:
         A, of_A = self.A.linop(double), self.prox.function(double)
         try:
-            return _core.with_unitary(of_A, A)
+            return of_A.with_unitary(A)
         except _core.errors.ValueError:  # the library does not see that A is unitary
             return _core.CustomProx(lambda v, t: A.H(self.prox._graph(A(v), t)), name=self.repr_str)
 
@@ -124,7 +124,7 @@ class L2Reg(Prox):
         center = None if self.y is None else _data(self.y, self.shape, double)
         if self.proxh is None:
             return _core.SquaredL2(self.lamda, center=center)
-        return _core.plus_quadratic(self.proxh.function(double), self.lamda, center)
+        return self.proxh.function(double).plus_quadratic(self.lamda, center)
 
 
 class L1Reg(Prox):
@@ -189,8 +189,8 @@ class LInfProj(Prox):
         return _f.linf_proj(self.epsilon, input, self.bias)
 
     def function(self, double: bool = True) -> _core.Prox:
-        bounded = _core.conjugate(_core.L1(self.epsilon))
-        return bounded if self.bias is None else _core.translated(bounded, _data(self.bias, self.shape, double))
+        bounded = _core.L1(self.epsilon).conjugate()
+        return bounded if self.bias is None else bounded.translated(_data(self.bias, self.shape, double))
 
 
 class PsdProj(Prox):

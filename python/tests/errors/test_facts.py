@@ -43,7 +43,7 @@ def test_budgets_that_do():
     b = A.N(image)
     with pytest.raises(ps.BudgetError) as raised:
         ps.conjugate_gradients(A.N, b, budget="1k")
-    assert ps.plan_conjugate_gradients(A.N, b, budget=raised.value.smallest_bytes).peak_bytes > 0
+    assert ps.plan(ps.cg, A.N, b, budget=raised.value.smallest_bytes).peak_bytes > 0
 
 
 def test_facts_that_are_not_there():

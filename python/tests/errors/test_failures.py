@@ -45,7 +45,7 @@ CALLS = {
     "lsqr": lambda: ps.lsqr(A, X, max_iterations=20).x,
     "gmres": lambda: ps.gmres(P, X, tolerance=1e-10).x,
     "fista": lambda: ps.fista(A, ps.L1(0.1), X, max_iterations=10).x,
-    "plan": lambda: ps.plan_conjugate_gradients(P, X).peak_bytes,
+    "plan": lambda: ps.plan(ps.cg, P, X).peak_bytes,
     "svd": lambda: ps.svd(A, 2)[1],
     "prox": lambda: ps.L1(0.5).prox(X, 1.0),
     "random": lambda: ps.random_normal((3,), "float64", key=1).numpy(),

@@ -158,8 +158,8 @@ COLLECTED = {"Function", "Mode", "_Using", "SolveResult"}
 # Values, arrays and reports, which reach no code of users.
 PLAIN = set("""
     BatchSpec Brightness CalibrationArea CompressedKspace ContractReport CopyStats DTensor DType Dims DotTest Ellipse
-    EspiritPlan FailingAllocator GradientTest History InplaceTest MapsResult MemoryLimit MemoryScope MrcImage
-    NamedDimension NamedShape NiftiImage NormalTest Placement Quality RandomState RankPlan Reconstruction Scan
+    EspiritPlan FailingAllocator GFactor GradientTest History InplaceTest IsmrmrdContents IsmrmrdImageHead IsmrmrdImages MapsResult MemoryLimit MemoryScope MrcImage
+    NamedDimension NamedShape NiftiImage NormalTest PartialLines Placement Quality RandomState RankPlan Reconstruction Scan
     SmallestTeam SolvePlan SplitTest Storage Team TeamPlan Tensor TensorType Traffic _Config _Container _ExportedMemory
     """.split())
 

@@ -125,7 +125,7 @@ CONSTANT = {
     "Out": ps.Out(x),
     "Mode": ps.DebugMode(),
     "Plan": f.plan(np.ones(2)),
-    "SolvePlan": ps.plan_conjugate_gradients(A, np.ones(4)),
+    "SolvePlan": ps.plan(ps.cg, A, np.ones(4)),
 }
 
 

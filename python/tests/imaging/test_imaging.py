@@ -32,7 +32,7 @@ def test_a_reconstruction_from_measured_data_alone(scan):
     image, _, _, kspace = scan
     maps = ps.espirit(kspace).maps
     zero_filled = ps.reconstruct(kspace, maps, method="adjoint").image
-    found = ps.reconstruct(kspace, maps, regularizers="l1wav:0.002", iterations=60, tolerance=0)
+    found = ps.reconstruct(kspace, maps, regularizers="l1wav:0.002", max_iterations=60, tolerance=0)
     seen = np.sqrt((np.abs(centred_fft(image)) ** 2).sum())
     assert seen > 0
     assert found.method == "fista"
@@ -45,10 +45,10 @@ def error(x, image):
 
 def test_plan_is_the_peak(scan):
     _, maps, mask, kspace = scan
-    plan = ps.plan_reconstruct(kspace, maps, mask=mask, iterations=5)
+    plan = ps.plan(ps.reconstruct, kspace, maps, mask=mask, max_iterations=5)
     kspace, maps, mask = (ps.asarray(x, copy=True) for x in (kspace, maps, mask))
     with ps.MemoryScope() as memory:
-        found = ps.reconstruct(kspace, maps, mask=mask, iterations=5)
+        found = ps.reconstruct(kspace, maps, mask=mask, max_iterations=5)
     # Besides the solve: the scaled data, and A^H y, which counts as memory of the caller.
     beside = kspace.nbytes + 2 * found.image.nbytes
     assert plan.peak_bytes <= memory.peak_bytes <= plan.peak_bytes + beside
@@ -59,7 +59,7 @@ def test_plan_is_the_peak(scan):
 def test_espirit_plan_and_kinds(scan):
     kspace = ps.asarray(scan[3], copy=True)
     area = ps.calibration_area_of(kspace)
-    plan = ps.plan_espirit(kspace, area=area)
+    plan = ps.plan(ps.espirit, kspace, area=area)
     with ps.MemoryScope() as memory:
         found = ps.espirit(kspace, area=area)
     assert memory.peak_bytes == plan.peak_bytes
@@ -165,9 +165,9 @@ def test_errors(scan, call, error, text):
 def test_callbacks_and_progress(scan, capsys):
     _, maps, mask, kspace = scan
     seen = []
-    ps.reconstruct(kspace, maps, mask=mask, iterations=4, callback=lambda info: seen.append(info.iteration))
+    ps.reconstruct(kspace, maps, mask=mask, max_iterations=4, callback=lambda info: seen.append(info.iteration))
     assert seen == [1, 2, 3, 4]
-    ps.reconstruct(kspace, maps, mask=mask, iterations=4, progress=lambda info: seen.append(-info.iteration))
+    ps.reconstruct(kspace, maps, mask=mask, max_iterations=4, progress=lambda info: seen.append(-info.iteration))
     assert seen[4:] == [-1, -2, -3, -4]
 
 
@@ -175,7 +175,7 @@ def test_callbacks_and_progress(scan, capsys):
 def test_every_method_is_the_one_of_its_name(scan, name):
     _, maps, mask, kspace = scan
     regularizers = {"adjoint": [], "cg": "l2:0.01"}.get(name, "l1:0.01")
-    found = ps.reconstruct(kspace, maps, mask=mask, method=name, regularizers=regularizers, iterations=2)
+    found = ps.reconstruct(kspace, maps, mask=mask, method=name, regularizers=regularizers, max_iterations=2)
     assert found.method == name.replace("_", "-")
 
 
@@ -198,7 +198,7 @@ def test_a_basis_gives_the_images_whose_sums_are_the_frames():
     kspace = mask[:, None] * centred_fft(frames[:, None] * maps)
     A = ps.sense_model(maps, mask=mask, basis=basis)
     np.testing.assert_allclose(A(image), kspace, atol=1e-5)
-    found = ps.reconstruct(kspace.astype("complex64"), maps, mask=mask, basis=basis, regularizers="l2:0", iterations=200, tolerance=0)
+    found = ps.reconstruct(kspace.astype("complex64"), maps, mask=mask, basis=basis, regularizers="l2:0", max_iterations=200, tolerance=0)
     np.testing.assert_allclose(found.image, image, atol=1e-3)
     with pytest.raises(ValueError, match="expected 8 rows"):
         ps.sense_model(maps, mask=mask, basis=basis[:7])
@@ -239,7 +239,7 @@ def test_masks_of_whole_numbers_are_masks(scan):
 @pytest.mark.parametrize("unit", [1e-28, 1e-20, 1e18, 1e28])
 def test_units_of_kspace_do_not_matter(scan, method, unit):
     _, maps, mask, kspace = scan
-    how = {"mask": mask, "regularizers": "tv:0.01", "method": method, "iterations": 20}
+    how = {"mask": mask, "regularizers": "tv:0.01", "method": method, "max_iterations": 20}
     known = ps.reconstruct(kspace, maps, **how)
     found = ps.reconstruct((kspace * unit).astype("complex64"), maps, **how)
     assert error(found.image / np.float64(unit), known.image) < 1e-3

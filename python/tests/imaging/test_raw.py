@@ -26,7 +26,7 @@ def test_read_scan(tmp_path):
     assert list(scan.voxel_mm) == [1, 1, 1] and len(scan.directions) == 3 and scan.header_xml == ""
     kspace = scan.kspace[0, 0, :, 0]
     maps = ps.espirit(kspace).maps[0]
-    found = ps.reconstruct(kspace, maps, mask=mask, iterations=20).image
+    found = ps.reconstruct(kspace, maps, mask=mask, max_iterations=20).image
     assert ps.image_quality(image, found).nrmse < 0.15
 
 

@@ -17,7 +17,7 @@ COMPLEX = REAL + 1j * RNG.normal(size=SHAPE)
 CENTER = RNG.normal(size=SHAPE)
 BAND = ps.Restrict("AB", {"A": slice(0, 2)}, sizes={"A": 6, "B": 8})
 HAAR = ps.Wavelet("AB", "B", family="haar", levels=2)
-PARTS = ps.stacked([ps.L1(0.4), ps.SquaredL2(0.7)], "A", [2, 4], "AB")
+PARTS = ps.Prox.stacked([ps.L1(0.4), ps.SquaredL2(0.7)], "A", [2, 4], "AB")
 
 
 def restriction():
@@ -55,7 +55,7 @@ PAIRS = {
         REAL,
     ),
     "translated": (
-        lambda: ps.translated(ps.L1(0.4), CENTER),
+        lambda: ps.L1(0.4).translated(CENTER),
         lambda: pyproximal.L1(0.4, g=CENTER.ravel()),
         REAL,
     ),
@@ -65,13 +65,13 @@ PAIRS = {
         REAL,
     ),
     "with_unitary": (
-        lambda: ps.with_unitary(ps.L1(0.4), ps.Fft(2, grid=("AB", "CD"))),
+        lambda: ps.L1(0.4).with_unitary(ps.Fft(2, grid=("AB", "CD"))),
         lambda: pyproximal.Orthogonal(
             pyproximal.L1(0.4), pylops.signalprocessing.FFT2D(SHAPE, norm="ortho", dtype="complex128")
         ),
         COMPLEX,
     ),
-    "weighted": (lambda: ps.weighted(ps.L1(0.4), 2.0), lambda: pyproximal.L1(0.8), COMPLEX),
+    "weighted": (lambda: ps.L1(0.4).weighted(2.0), lambda: pyproximal.L1(0.8), COMPLEX),
 }
 
 
@@ -135,16 +135,16 @@ def test_closed_forms(t):
     wavelets = ps.L1Wavelet(0.4, "B", family="haar", levels=2, dims="AB")
     expected = (W.T @ soft(W @ v.ravel(), 0.4 * t)).reshape(SHAPE)
     np.testing.assert_allclose(wavelets.prox(v, t), expected, atol=1e-12)
-    scaled = ps.scaled(ps.L1(0.4), -2.0)
+    scaled = ps.L1(0.4).scaled(-2.0)
     np.testing.assert_allclose(scaled.prox(v, t), soft(-2 * v, 1.6 * t) / -2, atol=1e-12)
-    quadratic = ps.plus_quadratic(ps.L1(0.4), 0.8, CENTER)
+    quadratic = ps.L1(0.4).plus_quadratic(0.8, CENTER)
     pulled = (v + 0.8 * t * CENTER) / (1 + 0.8 * t)
     np.testing.assert_allclose(quadratic.prox(v, t), soft(pulled, 0.4 * t / (1 + 0.8 * t)), atol=1e-12)
-    envelope = ps.moreau_envelope(ps.L1(0.4), 0.6)
+    envelope = ps.L1(0.4).moreau_envelope(0.6)
     step = t / (0.6 + t)
     expected = v + step * (soft(v, 0.4 * (0.6 + t)) - v)
     np.testing.assert_allclose(envelope.prox(v, t), expected, atol=1e-12)
-    part = ps.on(ps.L1(0.4), "B", 1, 4, "AB")
+    part = ps.L1(0.4).on_part("B", 1, 4, "AB")
     expected = v.copy()
     expected[:, 1:4] = soft(v[:, 1:4], 0.4 * t)
     np.testing.assert_allclose(part.prox(v, t), expected, atol=1e-12)
@@ -153,6 +153,6 @@ def test_closed_forms(t):
         U, S, Vh = np.linalg.svd(v[rows], full_matrices=False)
         expected = U * np.maximum(S - 0.3 * t, 0) @ Vh
         np.testing.assert_allclose(blocks.prox(v, t)[rows], expected, atol=1e-12)
-    dual = ps.conjugate(ps.L2(0.8))
+    dual = ps.L2(0.8).conjugate()
     size = np.linalg.norm(v)
     np.testing.assert_allclose(dual.prox(v, t), v * min(1, 0.8 / size), atol=1e-12)

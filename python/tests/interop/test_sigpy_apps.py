@@ -196,7 +196,7 @@ def test_the_memory_is_known_before():
         sp.mri.app.SenseRecon(KSPACE, MAPS, 0.01, **QUIET, budget="1k").run()
     with pytest.raises(ps.NotSupported, match="palimpsest.minimize"):
         sp.mri.app.TotalVariationRecon(KSPACE, MAPS, 0.01, **QUIET, budget="1M")
-    with pytest.raises(ps.NotSupported, match="palimpsest.plan_minimize"):
+    with pytest.raises(ps.NotSupported, match="palimpsest.plan"):
         sp.mri.app.TotalVariationRecon(KSPACE, MAPS, 0.01, **QUIET).plan()
 
 

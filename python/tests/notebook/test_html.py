@@ -82,7 +82,7 @@ def test_plans_show_a_picture_and_the_largest_buffers():
     text = plan._repr_html_()
     assert "<svg" in text and "16.38 kB" in text and "container" in text
     checked(plan)
-    solve = ps.plan_conjugate_gradients(A.N, np.ones((16, 16), "complex64"))
+    solve = ps.plan(ps.cg, A.N, np.ones((16, 16), "complex64"))
     assert "SolvePlan" in solve._repr_html_() and "<svg" in solve._repr_html_()
     checked(solve)
 

@@ -22,7 +22,7 @@ OBJECTS = {
     "storage": ps.ones(2).storage, "view": ps.ones((2, 3)).T, "dtype": ps.float32, "dims": ps.Dims("N M"),
     "dimension": ps.ND("N"), "shape": ps.NS("N", "M"), "type": x.type, "in": ps.In(x), "out": ps.Out(x),
     "mode": ps.FAST_RUN, "debug_mode": ps.DebugMode(), "plan": A.plan(np.ones(3)),
-    "solve_plan": ps.plan_conjugate_gradients(ps.Dense(np.eye(3)), np.ones(3)), "result": result,
+    "solve_plan": ps.plan(ps.cg, ps.Dense(np.eye(3)), np.ones(3)), "result": result,
     "history": result.history, "prox": ps.L1(), "objective": ps.Objective(ps.Identity("N")),
     "random": ps.RandomState(3), "config": ps.config, "tag": x.tag, "module": ps, "ops": ps.ops,
     "dot_test": ps.dot_test(A), "report": ps.check_contract(A), "team": ps.Team.pretend({"rank": 2}),

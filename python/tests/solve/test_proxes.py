@@ -22,14 +22,14 @@ PROXES = {
     "L1Wavelet": lambda: ps.L1Wavelet(0.3, "AB", dims="AB", levels=2),
     "Nuclear": lambda: ps.Nuclear(0.3, "A", "B", dims="AB"),
     "LocallyLowRank": lambda: ps.LocallyLowRank(0.3, {"A": 4}, "B", dims="AB"),
-    "weighted": lambda: ps.weighted(ps.L1(0.3), 2.0), "scaled": lambda: ps.scaled(ps.L1(0.3), -2.0),
-    "translated": lambda: ps.translated(ps.L1(0.3), np.ones((8, 8))),
-    "plus_quadratic": lambda: ps.plus_quadratic(ps.L1(0.3), 0.5),
+    "weighted": lambda: ps.L1(0.3).weighted(2.0), "scaled": lambda: ps.L1(0.3).scaled(-2.0),
+    "translated": lambda: ps.L1(0.3).translated(np.ones((8, 8))),
+    "plus_quadratic": lambda: ps.L1(0.3).plus_quadratic(0.5),
     "L1Wavelet levels": lambda: ps.L1Wavelet(0.3, "AB", dims="AB", levels=1, level_weights=[0.0, 2.0]),
-    "stacked": lambda: ps.stacked([ps.L1(0.3), ps.SquaredL2(0.7)], "A", [3, 5], "AB"),
-    "on": lambda: ps.on(ps.L1(0.3), "B", 1, 4, "AB"),
+    "stacked": lambda: ps.Prox.stacked([ps.L1(0.3), ps.SquaredL2(0.7)], "A", [3, 5], "AB"),
+    "on": lambda: ps.L1(0.3).on_part("B", 1, 4, "AB"),
     "CustomProx": lambda: ps.CustomProx(lambda v, t: v / (1 + t), lambda x: ps.ops.sum(x**2) / 2),
-    "moreau_envelope": lambda: ps.moreau_envelope(ps.L1(0.3), 0.5),
+    "moreau_envelope": lambda: ps.L1(0.3).moreau_envelope(0.5),
 }
 
 

@@ -55,7 +55,7 @@ def test_kinds_and_starts():
 
 def test_announced_memory_is_measured_memory():
     b = W.conj().T @ B
-    plan = ps.plan_conjugate_gradients(A.N, b)
+    plan = ps.plan(ps.cg, A.N, b)
     for data in (b, ps.asarray(b)):
         with ps.MemoryScope() as m:
             r = ps.conjugate_gradients(A.N, data)
@@ -66,9 +66,9 @@ def test_announced_memory_is_measured_memory():
     assert str(plan).startswith(f"peak {plan.peak_bytes} bytes\n  state: {plan.state_bytes} bytes")
     assert plan.to_svg().startswith("<svg") and plan.total_bytes == plan.peak_bytes + plan.operator_bytes
     assert plan.setup_bytes >= 0 == plan.tile_bytes == plan.streamed_bytes
-    assert ps.plan_svd(A, 2).peak_bytes > 0
+    assert ps.plan(ps.svd, A, 2).peak_bytes > 0
     f = ps.Objective(A, quadratics=[ps.Quadratic(0.1)])
-    least = ps.smallest_minimize_budget(f, B)
+    least = ps.smallest_budget(ps.minimize, f, B)
     assert ps.minimize(f, B, budget=least).plan.total_bytes <= least
     seen = []
     note = lambda info: seen.append((info.seconds_left, info.numbers))  # noqa: E731
@@ -85,8 +85,8 @@ def test_announced_memory_is_measured_memory():
 def test_budgets():
     F = ps.Chain(ps.Repeat({"C": 8}, "NxNy", "CNxNy"), ps.Fft(2, batch="C"))
     b = np.ones((64, 64), "complex64")
-    smallest = ps.smallest_cg_budget(F.N, b)
-    whole = ps.plan_conjugate_gradients(F.N, b)
+    smallest = ps.smallest_budget(ps.cg, F.N, b)
+    whole = ps.plan(ps.cg, F.N, b)
     assert ps.conjugate_gradients(F.N, b, budget=whole.total_bytes).converged
     assert smallest <= whole.total_bytes
     with pytest.raises(ps.BudgetError):

@@ -59,7 +59,7 @@ result = ps.conjugate_gradients(A.N, array, tolerance=1e-3, callback=lambda info
 iterations: int = result.iterations
 converged: bool = result.converged
 maps = ps.espirit(array, crop=None, kernel=4)
-plan = ps.plan_conjugate_gradients(A.N, array)
+plan = ps.plan(ps.cg, A.N, array)
 peak: int = plan.peak_bytes
 
 ps.conjugate_gradients(A, array, tolerence=1e-3)  # E: Unexpected keyword argument "tolerence"

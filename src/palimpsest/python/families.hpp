@@ -35,6 +35,8 @@ namespace palimpsest::python {
   X(maps_and_coils)                   \
   X(scans)                            \
   X(raw_scans)                        \
+  X(imaging_steps)                    \
+  X(ismrmrd_images)                   \
   X(files)                            \
   X(teams)                            \
   X(distributed)                      \

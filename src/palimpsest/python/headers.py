@@ -262,6 +262,15 @@ def examples(folder):
                 yield name.strip(), code.strip("\n")
 
 
+def described_parameters(path):
+    """Pairs of `function.parameter`, or `*.parameter` for all functions, and a description."""
+    for line in path.read_text().splitlines():
+        names, colon, text = line.partition(": ")
+        if colon and not line.startswith(("#", "<")):
+            for name in names.split(", "):
+                yield name if "." in name else "*." + name, text
+
+
 def documentation_file(headers, folder):
     entries = {name: docstring(name, headers) for name in headers.documents}
     for name, types in headers.parameters.items():
@@ -269,6 +278,7 @@ def documentation_file(headers, folder):
             for field, comment in headers.aggregates.get(aggregate, []):
                 if comment:
                     entries.setdefault(f"{name}.{in_python(field)}", in_python(comment))
+    entries.update(described_parameters(folder / "parameters.txt"))
     entries.update((name + "#", code) for name, code in examples(folder))
     # In the order of std::string_view.
     return "\n".join(f"{{{literal(name)}, {literal(entries[name])}}},"

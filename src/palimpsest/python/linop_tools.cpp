@@ -94,7 +94,7 @@ void bind_split(nb::module_& m) {
       "A"_a, "x"_a, "budget"_a, nb::kw_only(), "candidates"_a = nb::make_tuple(),
       "Cuts an operator until one application fits into a number of bytes.");
   m.def(
-      "smallest_budget",
+      "_smallest_budget",
       [](NamedLinop A, nb::handle x) {
         const TensorType type = from_python<TensorType>(x);
         return released([&] { return smallest_budget(A, type); });

@@ -142,8 +142,30 @@ Shown<"NamedLinop"> chained(Self self, nb::handle other) {
 
 // -- parts --------------------------------------------------------------------------------------
 
+// Advice for members that operators of other packages have.
+struct OtherWord {
+  std::string_view name, advice;
+};
+constexpr OtherWord kOtherWords[] = {
+    {"T", "A.H is the adjoint; A.H of a real operator is its transpose"},
+    {"dtype", "an operator has that of its data: A.params; A.matrix().dtype is that of the matrix"},
+    {"ndim", "A.ishape and A.oshape are named dimensions; A.as_scipy() has two axes"},
+    {"todense", "A.matrix() is the dense matrix"},
+    {"toarray", "A.matrix() is the dense matrix"},
+    {"matvec", "A @ x, or A.as_scipy().matvec(x) for flat vectors"},
+    {"rmatvec", "A.H @ x, or A.as_scipy().rmatvec(x) for flat vectors"},
+    {"dot", "A @ x, and A @ B of two operators"},
+    {"forward", "A(x)"},
+    {"svd", "svd(A, k)"},
+};
+
 // The nearest name to one that there is not.
 std::string advice_for(const NamedLinop& A, const std::string& name) {
+  for (const auto& [word, advice] : kOtherWords) {
+    if (word == name) {
+      return "'" + A.name() + "' has no '" + name + "': " + std::string(advice) + ".";
+    }
+  }
   std::string text, best;
   std::size_t least = name.size() / 2 + 1;
   for (const auto& [key, parameter] : A.params()) {

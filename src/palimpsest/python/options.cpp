@@ -55,11 +55,9 @@ std::shared_ptr<GlobalObject> shared_object(nb::object object) {
 }
 
 const char* keyword_of(const char* field) {
-  static constexpr std::pair<std::string_view, const char*> words[] = {{"budget_bytes", "budget"},
-                                                                       {"is_mutable", "mutable"},
-                                                                       {"in", "in_"},
-                                                                       {"as", "as_"},
-                                                                       {"lambda", "lam"}};
+  static constexpr std::pair<std::string_view, const char*> words[] = {
+      {"budget_bytes", "budget"},       {"is_mutable", "mutable"}, {"in", "in_"}, {"as", "as_"},
+      {"iterations", "max_iterations"}, {"lambda", "lam"}};
   for (const auto& [name, word] : words) {
     if (name == field) return word;
   }
@@ -119,6 +117,19 @@ nb::object KeywordReader::find(const char* name) {
   return given_[name];
 }
 
+nb::object KeywordReader::find_renamed(std::string_view old, const char* name) {
+  const nb::object found = find(name);
+  if (old != "iterations" || !given_.contains("iterations")) return found;
+  if (found.is_valid()) {
+    throw TypeError("[" + std::string(name) + "] got iterations, too, expected one of the two.");
+  }
+  ++taken_;
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, "iterations is now called max_iterations", 1) < 0) {
+    throw nb::python_error();
+  }
+  return given_["iterations"];
+}
+
 void KeywordReader::expect_none_left(const char* who) const {
   if (taken_ == given_.size()) return;
   for (const auto& [key, value] : given_) {
@@ -175,7 +186,14 @@ void bind_options(nb::module_& m) {
           "Numbers of the solver itself.")
       .def_prop_ro(
           "x", [](const InfoObject& i) { return to_python(i.get().x()); },
-          "The present iterate, a Tensor that stays as it is.");
+          "The present iterate, a Tensor that stays as it is.")
+      .def(
+          "__array__",
+          [](const InfoObject& i, nb::handle dtype, nb::handle copy) -> Shown<"NDArray[Any]"> {
+            return to_python(i.get().x()).attr("__array__")(dtype, copy);
+          },
+          "dtype"_a.none() = nb::none(), "copy"_a.none() = nb::none(),
+          "x, so that callbacks of SciPy, which take the iterate, can be used.");
 }
 
 }  // namespace palimpsest::python

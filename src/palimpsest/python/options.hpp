@@ -188,7 +188,7 @@ class KeywordReader {
   template <class T>
   void operator()(const char* field, T& option) {
     const char* const name = keyword_of(field);
-    const nb::object found = find(name);
+    const nb::object found = find_renamed(field, name);
     if constexpr (std::same_as<T, Callback>) {
       if (found.is_valid() && !found.is_none()) option = as_callback(found);
     } else if constexpr (std::same_as<T, std::optional<CheckpointOptions>>) {
@@ -201,6 +201,8 @@ class KeywordReader {
   }
   /// Not valid where the keyword was not given.
   nb::object find(const char* name);
+  /// The same, where the field had the name `old` in an earlier release.
+  nb::object find_renamed(std::string_view old, const char* name);
   /// TypeError naming the keywords that are left over, and all known ones.
   void expect_none_left(const char* who) const;
 
@@ -229,6 +231,7 @@ Options options_of(const char* who, nb::kwargs given) {
   KeywordReader reader(std::move(given));
   Options options;
   Fields<Options>::visit(reader, options);
+  if constexpr (requires { options.take_words(); }) options.take_words();
   if constexpr (requires { options.callback, options.max_iterations; }) {
     options.callback =
         with_progress(reader.find("progress"), options.max_iterations, std::move(options.callback));

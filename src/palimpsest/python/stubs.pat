@@ -103,13 +103,62 @@ palimpsest\._core\.Variable\.__iter__:
 palimpsest\._core\.Dims\.__iter__:
     def __iter__(self) -> Iterator[NamedDimension]: ...
 
-palimpsest\._core\.MapsResult\.maps:
+palimpsest\._core\.(?:MapsResult|CompressedKspace|Reconstruction|Scan|NiftiImage|MrcImage)\.(maps|kspace|matrices|image|data)$:
     @property
-    def maps(self) -> Array: ...
+    def \1(self) -> Array: ...
 
-palimpsest\._core\.MapsResult\.eigenvalues:
+palimpsest\._core\.(?:MapsResult|Scan)\.(eigenvalues|mask|trajectory|noise|calibration)$:
     @property
-    def eigenvalues(self) -> Array | None: ...
+    def \1(self) -> Array | None: ...
+
+palimpsest\._core\.SolveInfo\.x:
+    @property
+    def x(self) -> Tensor: ...
+
+# Of matplotlib, which need not be installed.
+palimpsest\._core\.(?:Plan|History)\.plot:
+    def plot(self, ax: Any = None) -> Any: ...
+
+palimpsest\._core\.SharedVariable\.get_value:
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any: ...
+
+palimpsest\._core\.SharedVariable\.exchange:
+    def exchange(self, value: object | None) -> Any: ...
+
+palimpsest\._core\.(?:Variable|Parameter)\.(data|value|grad)$:
+    @property
+    def \1(self) -> Any: ...
+
+palimpsest\._core\.Variable\.owner:
+    @property
+    def owner(self) -> _Apply | None: ...
+
+palimpsest\._core\.(?:NamedLinop|SolveResult)\.(sizes|applications)$:
+    @property
+    def \1(self) -> dict[str, int]: ...
+
+palimpsest\._core\.memory_report:
+    def memory_report(A: NamedLinop) -> dict[str, int]: ...
+
+palimpsest\._core\.NamedLinop\.matrix_size:
+    def matrix_size(self, input_shape: int | Sequence[int] | None = None) -> tuple[int, int]: ...
+
+palimpsest\._core\.NamedLinop\.matrix$:
+    def matrix(self, **kwargs: Any) -> NDArray[Any]: ...
+
+palimpsest\._core\.to_dense:
+    def to_dense(A: NamedLinop, *, sizes: Mapping[str, int] | None = None, extents: int | Sequence[int] | None = None, dtype: DTypeLike | None = None) -> NDArray[Any]: ...
+
+palimpsest\._core\.Tensor\.strides:
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+
+palimpsest\._core\.Tensor\.(item|tolist)$:
+    def \1(self) -> Any: ...
+
+palimpsest\._core\.TensorType\.shape:
+    @property
+    def shape(self) -> tuple[int | None, ...]: ...
 
 palimpsest\._core\.SolveResult\.x:
     @property
@@ -212,6 +261,8 @@ palimpsest\._core\.__suffix__:
     _make_linop: Callable[..., NamedLinop]
     _note_origins: Callable[[str], None]
     _parameter_on: Callable[..., Parameter]
+    _plan: Callable[..., SolvePlan]
+    _smallest_budget: Callable[..., int]
     _prox_of_bytes: Callable[[bytes], Prox]
     _register_op: Callable[[str], None]
     _result_again: Callable[..., Any]

@@ -17,7 +17,7 @@ struct Document {
   std::string_view name, text;
 };
 // Sorted by name. `f`: the docstring of a function without its parameters and examples; `f.x`: that
-// of its parameter x; `f#`: its examples.
+// of its parameter x; `*.x`: that of parameters x of all other functions; `f#`: its examples.
 constexpr Document kDocuments[] = {
 #include "documentation.inc"  // made by headers.py
 };
@@ -126,6 +126,9 @@ void add_section(std::string& text, const std::string& title, const std::string&
   text += "\n\n" + title + "\n" + std::string(title.size(), '-') + "\n" + lines;
 }
 
+// Without the stars of `*args`.
+std::string plain_name(const std::string& name) { return name.substr(name.find_first_not_of('*')); }
+
 std::string parameter_lines(const std::string& key, const std::vector<Parameter>& list) {
   std::string lines;
   for (const Parameter& p : list) {
@@ -133,7 +136,9 @@ std::string parameter_lines(const std::string& key, const std::vector<Parameter>
     lines += (lines.empty() ? "" : "\n") + p.name;
     if (!p.type.empty()) lines += " : " + p.type;
     if (!p.value.empty()) lines += ", default " + p.value;
-    const std::string_view about = document_of(key, "." + p.name);
+    const std::string name = plain_name(p.name);
+    std::string_view about = document_of(key, "." + name);
+    if (about.empty()) about = document("*." + name);
     if (!about.empty()) lines += "\n    " + std::string(about);
   }
   return lines;

@@ -9,9 +9,11 @@
 #include "palimpsest/linop/operators/identity.hpp"
 #include "palimpsest/linop/split/budget.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
+#include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/prox/parts.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
+#include "palimpsest/tensor/placeholder.hpp"
 
 namespace palimpsest {
 namespace {
@@ -62,6 +64,7 @@ index_t RightHandSide::smallest_budget() const {
 }
 
 Tensor RightHandSide::operator()(const Tensor& b) {
+  if (is_planning()) return placeholder(type_.dtype, type_.shape, type_.device);
   const ConfigScope scope(in_one_lane());
   Tensor result = split_->op(b);
   // Only this one application is needed: its workspace would stay beside the solver's.

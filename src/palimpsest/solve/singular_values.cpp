@@ -5,10 +5,12 @@
 #include "palimpsest/linop/core/node.hpp"
 #include "palimpsest/linop/split/cache_tiles.hpp"
 #include "palimpsest/named/sizes.hpp"
+#include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/solvers/objective_problem.hpp"
 #include "palimpsest/solve/solvers/svd.hpp"
 #include "palimpsest/solve/spectrum.hpp"
+#include "palimpsest/tensor/placeholder.hpp"
 
 namespace palimpsest {
 namespace {
@@ -109,9 +111,15 @@ SvdResult svd(const NamedLinop& A, index_t k, const SvdOptions& options) {
   const Prepared run = prepared(A, k, options);
   Problem resolved = run.problem;
   resolved.resolve(options.batch, false, "svd");
-  const Tensor start = Tensor::random_normal(run.data.shape, run.data.dtype, {options.seed, 78});
+  const Tensor start =
+      is_planning() ? placeholder(run.data.dtype, run.data.shape, run.data.device)
+                    : Tensor::random_normal(run.data.shape, run.data.dtype, {options.seed, 78});
   SolveResult result = within_budget(
       A, k, options, [&] { return solve(run.type(), run.problem, start, run.options); });
+  if (is_planning()) {
+    add_bytes_besides(result, byte_count(run.data.shape, run.data.dtype));
+    return {};
+  }
   Extents left = resolved.b().type().shape, right = resolved.x().type().shape;
   Extents values = resolved.x().number_type().shape;
   left.push_back(k);

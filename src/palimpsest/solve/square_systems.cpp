@@ -6,9 +6,11 @@
 
 #include "palimpsest/compile/function.hpp"
 #include "palimpsest/ops/ops.hpp"
+#include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/solver_type.hpp"
 #include "palimpsest/solve/frame/types.hpp"
 #include "palimpsest/solve/scaling.hpp"
+#include "palimpsest/tensor/placeholder.hpp"
 
 namespace palimpsest {
 namespace {
@@ -56,11 +58,14 @@ PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptio
   const Problem p = square_problem(A, v0);
   Tensor start = v0;  // its length is free
   const bool has_length = is_floating(v0.dtype()) || is_complex(v0.dtype());
-  if (const int e = has_length ? scale_exponent(largest_part(v0), 0, v0.dtype()) : 0; e != 0) {
+  if (const int e =
+          has_length && !is_planning() ? scale_exponent(largest_part(v0), 0, v0.dtype()) : 0;
+      e != 0) {
     start = v0.contiguous().clone();
     multiply_by_power_of_two(start, e);
   }
   SolveResult result = solve(*find_solver("power_method"), p, start, with);
+  if (is_planning()) return {};
   // A run that had ended when its checkpoint was written makes no step.
   if (eigenvalue == 0 && !result.history.empty()) eigenvalue = result.history.back().numbers[0];
   PowerResult made{std::move(result.x), eigenvalue, {}, result.status, result.iterations};
@@ -76,8 +81,10 @@ PowerResult power_method(const NamedLinop& A, const Tensor& v0, const PowerOptio
 
 PowerResult power_method(const NamedLinop& A, const PowerOptions& options) {
   const TensorType type = data_type(A, A.ishape(), {}, "power_method");
-  return power_method(A, Tensor::random_normal(type.shape, type.dtype, {options.seed, 79}),
-                      options);
+  const Tensor v0 = is_planning()
+                        ? placeholder(type.dtype, type.shape, type.device)
+                        : Tensor::random_normal(type.shape, type.dtype, {options.seed, 79});
+  return power_method(A, v0, options);
 }
 
 }  // namespace palimpsest

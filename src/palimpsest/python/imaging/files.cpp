@@ -100,7 +100,15 @@ void bind_files(nb::module_& m) {
           "Distance between voxels along z, y, x.")
       .def_prop_ro(
           "description", [](const NiftiObject& n) { return n.image.description; },
-          "The description in the file.");
+          "The description in the file.")
+      .def_prop_ro(
+          "affine_ras", [](const NiftiObject& n) { return n.image.affine_ras; },
+          "Rows of x, y, z, offset: from voxel (i, j, k) along x, y, z to millimetres to the "
+          "right, "
+          "anterior, superior; None if the file has none.")
+      .def_prop_ro(
+          "time_step_s", [](const NiftiObject& n) { return n.image.time_step_s; },
+          "Seconds along t; 0 if not known.");
   m.def(
       "read_nifti",
       [](nb::handle path) {
@@ -108,6 +116,22 @@ void bind_files(nb::module_& m) {
         return NiftiObject{released([&] { return read_nifti(from); })};
       },
       "path"_a);
+  m.def(
+      "write_nifti",
+      [](nb::handle path, Tensor image, std::array<double, 3> spacing,
+         const std::string& description,
+         const std::optional<std::array<std::array<double, 4>, 3>>& affine, double time_step) {
+        const std::string to = path_of(path);
+        released([&] {
+          write_nifti(to, {.data = image,
+                           .spacing_mm = spacing,
+                           .description = description,
+                           .affine_ras = affine,
+                           .time_step_s = time_step});
+        });
+      },
+      "path"_a, "image"_a, nb::kw_only(), "spacing_mm"_a = std::array<double, 3>{1, 1, 1},
+      "description"_a = "", "affine_ras"_a.none() = nb::none(), "time_step_s"_a = 0.0);
   nb::class_<MrcObject>(m, "MrcImage", "An image of an MRC file.")
       .def_prop_ro("data", &MrcObject::data, "(section, row, column).")
       .def_prop_ro(

@@ -7,27 +7,10 @@
 #include "palimpsest/imaging/scan.hpp"
 #include "palimpsest/python/arrays.hpp"
 #include "palimpsest/python/families.hpp"
+#include "palimpsest/python/imaging/number_lists.hpp"
 #include "palimpsest/python/options.hpp"
 
 namespace palimpsest::python {
-
-/// Numbers along x, y and z.
-template <class T>
-struct NumbersAlongAxes {
-  static std::vector<T> from(nb::handle object) {
-    std::vector<T> numbers;
-    if (nb::try_cast<std::vector<T>>(object, numbers)) return numbers;
-    throw TypeError("got " + class_name(object) + ", expected a list of numbers.");
-  }
-};
-template <>
-struct From<std::vector<index_t>> : NumbersAlongAxes<index_t> {
-  static constexpr auto name = nb::detail::const_name("Sequence[int]");
-};
-template <>
-struct From<std::vector<double>> : NumbersAlongAxes<double> {
-  static constexpr auto name = nb::detail::const_name("Sequence[float]");
-};
 
 PALIMPSEST_NAMES(FrameCounter, "as_", "none", "contrast", "phase", "set", "repetition")
 PALIMPSEST_OPTIONS(ScanOptions)

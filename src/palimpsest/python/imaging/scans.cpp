@@ -6,10 +6,9 @@
 #include "palimpsest/imaging/corrections/radial_delays.hpp"
 #include "palimpsest/imaging/patterns.hpp"
 #include "palimpsest/imaging/phantom.hpp"
-#include "palimpsest/imaging/reconstruct.hpp"
 #include "palimpsest/imaging/trajectories.hpp"
 #include "palimpsest/python/families.hpp"
-#include "palimpsest/python/options.hpp"
+#include "palimpsest/python/imaging/reconstruct_options.hpp"
 #include "palimpsest/python/solve/result_object.hpp"
 
 namespace palimpsest::python {
@@ -17,8 +16,6 @@ namespace palimpsest::python {
 PALIMPSEST_NAMES(PatternKind, "kind", "poisson", "random", "uniform", "full")
 PALIMPSEST_NAMES(TrajectoryConvention, "convention", "plain", "bart")
 PALIMPSEST_NAMES(DensityMethod, "method", "analytic", "pipe")
-PALIMPSEST_NAMES(ReconstructMethod, "method", "automatic", "adjoint", "cg", "fista", "pogm",
-                 "primal_dual", "admm", "pocs")
 PALIMPSEST_OPTIONS(PatternOptions)
 PALIMPSEST_OPTIONS(LineOptions)
 PALIMPSEST_OPTIONS(RadialOptions)
@@ -27,31 +24,6 @@ PALIMPSEST_OPTIONS(SpiralOptions)
 PALIMPSEST_OPTIONS(EpiOptions)
 PALIMPSEST_OPTIONS(KspaceSampling)
 PALIMPSEST_OPTIONS(ReconstructOptions)
-
-/// A text, or a list of them: `l1wav:0.01`.
-template <>
-struct From<std::vector<Regularizer>> {
-  static constexpr auto name = nb::detail::const_name("str | Sequence[str]");
-  static std::vector<Regularizer> from(nb::handle object) {
-    if (PyUnicode_Check(object.ptr())) return {parse_regularizer(str_of(object))};
-    std::vector<Regularizer> list;
-    for (const nb::object& text : from_list(object)) {
-      list.push_back(parse_regularizer(text_of(text, "a regularizer such as 'l1wav:0.01'")));
-    }
-    return list;
-  }
-
- private:
-  static std::vector<nb::object> from_list(nb::handle object) {
-    if (!is_list(object)) {
-      throw TypeError("[regularizers] got " + class_name(object) +
-                      ", expected texts such as 'l1wav:0.01'.");
-    }
-    std::vector<nb::object> list;
-    for (nb::handle item : object) list.push_back(nb::borrow(item));
-    return list;
-  }
-};
 
 }  // namespace palimpsest::python
 
@@ -71,6 +43,12 @@ void bind_patterns(nb::module_& m) {
         return array(released([&] { return sampling_pattern(ny, nx, options); }));
       },
       {"ny", "nx"}, "Array");
+  def_with_options(
+      m, "volume_pattern",
+      +[](Extents shape, const PatternOptions& options) {
+        return array(released([&] { return volume_pattern(shape, options); }));
+      },
+      {"shape"}, "Array");
   m.def(
       "caipi_pattern",
       [](index_t ny, index_t nz, index_t dy, index_t dz, index_t shift, index_t center) {

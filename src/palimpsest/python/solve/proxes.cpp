@@ -71,9 +71,8 @@ namespace {
 using Self = const ProxObject&;
 using MaybeDims = std::optional<Dims>;
 
-void bind_class(nb::module_& m) {
-  nb::class_<ProxObject>(m, "Prox", "A convex function that is known by its proximal operator.")
-      .def(
+void bind_class(nb::class_<ProxObject>& prox) {
+  prox.def(
           "prox",
           [](Self self, ArrayGiven v, double t) {
             const Tensor given = data_of(v);
@@ -86,14 +85,14 @@ void bind_class(nb::module_& m) {
             const Tensor given = data_of(u);
             return array_like(u, released([&] { return self.value.conjugate_prox(given, s); }));
           },
-          "u"_a, "s"_a = 1.0)
+          "u"_a, "s"_a = 1.0, "The proximal operator of the convex conjugate: prox of s g*.")
       .def(
           "value",
           [](Self self, ArrayGiven x) {
             const Tensor given = data_of(x);
             return released([&] { return self.value.value(given); });
           },
-          "x"_a)
+          "x"_a, "g(x); infinite outside of a constraint.")
       .def(
           "__call__",
           [](Self self, ArrayGiven x) {
@@ -101,14 +100,19 @@ void bind_class(nb::module_& m) {
             return released([&] { return self.value.value(given); });
           },
           "x"_a, "g(x).")
-      .def_prop_ro("is_smooth", [](Self self) { return self.value.is_smooth(); })
-      .def_prop_ro("name", [](Self self) { return self.value.name(); })
+      .def_prop_ro(
+          "is_smooth", [](Self self) { return self.value.is_smooth(); }, "It has a gradient.")
+      .def_prop_ro(
+          "name", [](Self self) { return self.value.name(); }, "Name of its kind, in messages.")
       .def("__repr__", [](Self self) { return self.value.str(); })
       .def("__reduce__", [](Self self) {
         const std::vector<std::byte> bytes = released([&] { return to_bytes(self.value); });
         return nb::make_tuple(nb::module_::import_("palimpsest._pickles").attr("prox_of_bytes"),
                               nb::make_tuple(nb::bytes(bytes.data(), bytes.size())));
       });
+}
+
+void bind_tools(nb::module_& m) {
   // For the test that all are bound.
   m.def("_registered", [] {
     nb::dict names;
@@ -230,43 +234,58 @@ void bind_images(nb::module_& m) {
   def_with_options(m, "LocallyLowRank", &LocallyLowRank, {"lam", "block", "across"});
 }
 
-void bind_composed(nb::module_& m) {
-  m.def(
-      "weighted", [](Self g, double w) { return ProxObject{weighted(g.value, w)}; }, "g"_a, "w"_a);
-  m.def(
-      "scaled", [](Self g, std::complex<double> a) { return ProxObject{scaled(g.value, a)}; },
-      "g"_a, "a"_a, "g(a x) for a real a, or one of modulus 1.");
-  m.def(
-      "translated", [](Self g, Tensor c) { return ProxObject{translated(g.value, c)}; }, "g"_a,
-      "c"_a, "g(x - c).");
-  m.def(
-      "plus_quadratic",
-      [](Self g, double mu, std::optional<Tensor> c) {
-        return ProxObject{plus_quadratic(g.value, mu, c)};
-      },
-      "g"_a, "mu"_a, "c"_a.none() = nb::none(), "g + mu / 2 |x - c|^2.");
-  m.def(
-      "with_unitary", [](Self g, NamedLinop W) { return ProxObject{with_unitary(g.value, W)}; },
-      "g"_a, "W"_a, "g(W x) for a unitary W.");
-  m.def(
-      "stacked",
-      [](const std::vector<ProxObject>& parts, ND d, Extents extents, Dims dims) {
-        std::vector<Prox> values;
-        for (const ProxObject& part : parts) values.push_back(part.value);
-        return ProxObject{stacked(values, d, extents, dims)};
-      },
-      "parts"_a, "d"_a, "extents"_a, "dims"_a, "Parts one after the other along a dimension.");
-  m.def(
-      "on",
-      [](Self g, ND d, index_t start, index_t stop, Dims dims) {
-        return ProxObject{on(g.value, d, start, stop, dims)};
-      },
-      "g"_a, "d"_a, "start"_a, "stop"_a, "dims"_a, "g of a part; the rest is free.");
-  m.def(
-      "conjugate", [](Self g) { return ProxObject{conjugate(g.value)}; }, "g"_a);
-  m.def(
-      "moreau_envelope", [](Self g, double mu) { return ProxObject{moreau_envelope(g.value, mu)}; },
-      "g"_a, "mu"_a);
+// Functions of functions.
+void bind_composed(nb::class_<ProxObject>& prox) {
+  prox.def(
+          "weighted", [](Self g, double w) { return ProxObject{weighted(g.value, w)}; }, "w"_a,
+          "w g.")
+      .def(
+          "scaled", [](Self g, std::complex<double> a) { return ProxObject{scaled(g.value, a)}; },
+          "a"_a, "g(a x) for a real a, or one of modulus 1.")
+      .def(
+          "translated", [](Self g, Tensor c) { return ProxObject{translated(g.value, c)}; }, "c"_a,
+          "g(x - c).")
+      .def(
+          "plus_quadratic",
+          [](Self g, double mu, std::optional<Tensor> c) {
+            return ProxObject{plus_quadratic(g.value, mu, c)};
+          },
+          "mu"_a, "c"_a.none() = nb::none(), "g(x) + mu / 2 |x - c|^2.")
+      .def(
+          "with_unitary", [](Self g, NamedLinop W) { return ProxObject{with_unitary(g.value, W)}; },
+          "W"_a, "g(W x) for a unitary W.")
+      .def(
+          "conjugate", [](Self g) { return ProxObject{conjugate(g.value)}; },
+          "The convex conjugate g*(u) = sup Re <u, x> - g(x). It has no value().")
+      .def(
+          "moreau_envelope",
+          [](Self g, double mu) { return ProxObject{moreau_envelope(g.value, mu)}; }, "mu"_a,
+          "min over y of g(y) + |x - y|^2 / (2 mu): smooth.");
+}
+
+void bind_places(nb::class_<ProxObject>& prox) {
+  prox.def(
+          "on",
+          [](Self g, NamedLinop K, std::optional<Tensor> d) {
+            return TermObject{{.g = g.value, .K = K, .d = d}};
+          },
+          "K"_a, "d"_a.none() = nb::none(), "g(K x - d), a Term of an Objective.")
+      .def(
+          "on_part",
+          [](Self g, ND d, index_t start, index_t stop, Dims dims) {
+            return ProxObject{on(g.value, d, start, stop, dims)};
+          },
+          "d"_a, "start"_a, "stop"_a, "dims"_a,
+          "g of the elements start .. stop - 1 along a dimension; the others are free.")
+      .def_static(
+          "stacked",
+          [](const std::vector<ProxObject>& parts, ND d, Extents extents, Dims dims) {
+            std::vector<Prox> values;
+            for (const ProxObject& part : parts) values.push_back(part.value);
+            return ProxObject{stacked(values, d, extents, dims)};
+          },
+          "parts"_a, "d"_a, "extents"_a, "dims"_a,
+          "The sum of functions of parts that lie one after the other along a dimension.");
 }
 
 // The value of an object of a class, which a constructor was given.
@@ -293,16 +312,15 @@ std::vector<Term> terms_of(nb::handle list) {
   return terms;
 }
 
-void bind_objectives(nb::module_& m) {
-  nb::class_<TermObject>(m, "Term", "g(K x - d).")
-      .def(
-          "__init__",
-          [](TermObject* self, nb::handle g, std::optional<NamedLinop> K, std::optional<Tensor> d) {
-            new (self) TermObject{{.g = value_in<ProxObject>(g, "[Term] g"), .K = K, .d = d}};
-          },
-          "g"_a.none(), "K"_a.none() = nb::none(), "d"_a.none() = nb::none(),
-          nb::sig("def __init__(self, g: Prox, K: NamedLinop | None = None, "
-                  "d: ArrayLike | None = None) -> None"));
+void bind_objectives(nb::module_& m, nb::class_<TermObject>& term) {
+  term.def(
+      "__init__",
+      [](TermObject* self, nb::handle g, std::optional<NamedLinop> K, std::optional<Tensor> d) {
+        new (self) TermObject{{.g = value_in<ProxObject>(g, "[Term] g"), .K = K, .d = d}};
+      },
+      "g"_a.none(), "K"_a.none() = nb::none(), "d"_a.none() = nb::none(),
+      nb::sig("def __init__(self, g: Prox, K: NamedLinop | None = None, "
+              "d: ArrayLike | None = None) -> None"));
   nb::class_<QuadraticObject>(m, "Quadratic", "lam / 2 |L x - c|^2.")
       .def(
           "__init__",
@@ -331,11 +349,16 @@ void bind_objectives(nb::module_& m) {
 }  // namespace
 
 void bind_proxes(nb::module_& m) {
-  bind_class(m);
+  nb::class_<ProxObject> prox(m, "Prox",
+                              "A convex function that is known by its proximal operator.");
+  nb::class_<TermObject> term(m, "Term", "g(K x - d).");
+  bind_class(prox);
+  bind_composed(prox);
+  bind_places(prox);
+  bind_tools(m);
   bind_norms(m);
   bind_images(m);
-  bind_composed(m);
-  bind_objectives(m);
+  bind_objectives(m, term);
 }
 
 }  // namespace palimpsest::python

@@ -10,7 +10,9 @@
 #include "palimpsest/solve/gradient_methods.hpp"
 #include "palimpsest/solve/least_squares.hpp"
 #include "palimpsest/solve/objective.hpp"
+#include "palimpsest/solve/plan_solve.hpp"
 #include "palimpsest/solve/preconditioner.hpp"
+#include "palimpsest/solve/prox/norms.hpp"
 #include "palimpsest/solve/spectrum.hpp"
 #include "palimpsest/solve/square_systems.hpp"
 
@@ -38,13 +40,75 @@ PALIMPSEST_OPTIONS(SvdOptions)
 PALIMPSEST_OPTIONS(LanczosOptions)
 PALIMPSEST_OPTIONS(PolynomialOptions)
 
+/// Options, and the words of SciPy for some of them.
+template <class Options>
+struct InWordsOfSciPy : Options {
+  std::optional<double> relative = {}, absolute = {};
+  std::optional<int> most = {};
+
+  void take_words() {
+    if (most) this->max_iterations = *most;
+    if constexpr (requires { this->tolerance; })
+      this->tolerance = relative.value_or(this->tolerance);
+  }
+  // |r| <= max(rtol |b|, atol).
+  Options for_data(const Tensor& b) const {
+    Options made = *this;
+    if constexpr (requires { made.tolerance; }) {
+      if (!absolute) return made;
+      if (!made.batch.empty()) {
+        throw ValueError("[atol] got one together with batch, expected rtol alone.");
+      }
+      const double norm = L2().value(b);
+      if (norm > 0) made.tolerance = std::max(made.tolerance, *absolute / norm);
+    }
+    return made;
+  }
+};
+template <class Options>
+struct Fields<InWordsOfSciPy<Options>> {
+  template <class V, class O>
+  static void visit(V& v, O& o) {
+    Fields<Options>::visit(v, o);
+    if constexpr (requires { o.tolerance; }) {
+      v("rtol", o.relative);
+      v("atol", o.absolute);
+    }
+    v("maxiter", o.most);
+  }
+};
+
 namespace {
 
 // -- solvers ------------------------------------------------------------------------------------
 
+// While one lives, solvers of this thread take a type in place of data.
+class PlansHere {
+ public:
+  PlansHere() { ++count; }
+  ~PlansHere() { --count; }
+  PlansHere(const PlansHere&) = delete;
+  PlansHere& operator=(const PlansHere&) = delete;
+  static bool is_here() { return count > 0; }
+
+ private:
+  static thread_local int count;
+};
+thread_local int PlansHere::count = 0;
+
+// An array of a type that takes the memory of one element.
+Tensor without_memory(const TensorType& type) {
+  Extents ones = type.shape;
+  for (index_t& n : ones) n = 1;
+  return Tensor::zeros(ones, type.dtype, type.device).expand(type.shape);
+}
+
 // For an A x that b is compared with.
 template <class Solve>
 ResultObject solved(const NamedLinop& A, nb::handle b, Solve solve) {
+  if (PlansHere::is_here() && is_type(b)) {
+    return {solve(without_memory(from_python<TensorType>(b))), Kind::numpy};
+  }
   const Kind kind = is_array(b) ? kind_of(b) : Kind::numpy;
   SolveInterrupt interrupt;
   if (kind != Kind::xarray) {
@@ -72,6 +136,17 @@ void def_linear(nb::module_& m, const char* name) {
       {"A", "b"}, "SolveResult");
 }
 
+// A solver that SciPy has, too.
+template <class Options, SolveResult (*f)(const NamedLinop&, const Tensor&, const Options&)>
+void def_as_scipy(nb::module_& m, const char* name) {
+  def_with_options(
+      m, name,
+      +[](NamedLinop A, ArrayGiven b, const InWordsOfSciPy<Options>& options) {
+        return solved(A, b, [&](const Tensor& data) { return f(A, data, options.for_data(data)); });
+      },
+      {"A", "b"}, "SolveResult");
+}
+
 template <class Options,
           SolveResult (*f)(const NamedLinop&, const Prox&, const Tensor&, const Options&)>
 void def_proximal(nb::module_& m, const char* name) {
@@ -95,14 +170,14 @@ void def_objective(nb::module_& m, const char* name) {
 }
 
 void bind_linear(nb::module_& m) {
-  def_linear<CgOptions, &conjugate_gradients>(m, "conjugate_gradients");
+  def_as_scipy<CgOptions, &conjugate_gradients>(m, "conjugate_gradients");
   def_linear<CgOptions, &cg_normal>(m, "cg_normal");
   def_linear<CglsOptions, &cgls>(m, "cgls");
-  def_linear<LeastSquaresOptions, &lsqr>(m, "lsqr");
-  def_linear<LeastSquaresOptions, &lsmr>(m, "lsmr");
-  def_linear<MinresOptions, &minres>(m, "minres");
-  def_linear<GmresOptions, &gmres>(m, "gmres");
-  def_linear<BicgstabOptions, &bicgstab>(m, "bicgstab");
+  def_as_scipy<LeastSquaresOptions, &lsqr>(m, "lsqr");
+  def_as_scipy<LeastSquaresOptions, &lsmr>(m, "lsmr");
+  def_as_scipy<MinresOptions, &minres>(m, "minres");
+  def_as_scipy<GmresOptions, &gmres>(m, "gmres");
+  def_as_scipy<BicgstabOptions, &bicgstab>(m, "bicgstab");
   def_linear<ChebyshevOptions, &chebyshev>(m, "chebyshev");
   def_linear<IstaOptions, &gradient_descent>(m, "gradient_descent");
   def_linear<FistaOptions, &nesterov>(m, "nesterov");
@@ -122,50 +197,14 @@ void bind_linear(nb::module_& m) {
       {"f", "rest", "b"}, "SolveResult");
 }
 
-void bind_plans(nb::module_& m) {
-  def_with_options(
-      m, "plan_conjugate_gradients",
-      +[](NamedLinop A, TypeGiven b, const CgOptions& options) {
-        const TensorType type = from_python<TensorType>(b);
-        return released([&] { return plan_conjugate_gradients(A, type, options); });
-      },
-      {"A", "b"}, "SolvePlan");
-  def_with_options(m, "smallest_cg_budget",
-                   +[](NamedLinop A, TypeGiven b, const CgOptions& options) {
-                     const TensorType type = from_python<TensorType>(b);
-                     return released([&] { return smallest_cg_budget(A, type, options); });
-                   },
-                   {"A", "b"});
-  def_with_options(
-      m, "plan_fista",
-      +[](NamedLinop A, const ProxObject& h, TypeGiven b, const FistaOptions& options) {
-        const TensorType type = from_python<TensorType>(b);
-        return released([&] { return plan_fista(A, h.value, type, options); });
-      },
-      {"A", "h", "b"}, "SolvePlan");
-  def_with_options(
-      m, "plan_minimize",
-      +[](const ObjectiveObject& f, TypeGiven b, const MinimizeOptions& options) {
-        const TensorType type = from_python<TensorType>(b);
-        return released([&] { return plan_minimize(f.value, type, options); });
-      },
-      {"f", "b"}, "SolvePlan");
-}
-
-void bind_other_plans(nb::module_& m) {
-  def_with_options(
-      m, "smallest_minimize_budget",
-      +[](const ObjectiveObject& f, TypeGiven b, const MinimizeOptions& options) {
-        const TensorType type = from_python<TensorType>(b);
-        return released([&] { return smallest_minimize_budget(f.value, type, options); });
-      },
-      {"f", "b"});
-  def_with_options(
-      m, "plan_svd",
-      +[](NamedLinop A, index_t k, const SvdOptions& options) {
-        return released([&] { return plan_svd(A, k, options); });
-      },
-      {"A", "k"}, "SolvePlan");
+// The plan of the solve that a call of `solver` would make.
+SolvePlan plan_of_solve_in(nb::handle solver, nb::handle arguments, nb::handle keywords) {
+  const PlansHere here;
+  return plan_solve([&] {
+    const nb::object result =
+        nb::steal(PyObject_Call(solver.ptr(), arguments.ptr(), keywords.ptr()));
+    if (!result.is_valid()) throw nb::python_error();
+  });
 }
 
 void refuse_divergence(Status status, const char* who, const NamedLinop& A) {
@@ -179,6 +218,7 @@ void bind_spectrum(nb::module_& m) {
       m, "svd",
       +[](NamedLinop A, index_t k, const SvdOptions& options) {
         SvdResult r = released([&] { return svd(A, k, options); });
+        if (PlansHere::is_here()) return nb::make_tuple();
         refuse_divergence(r.status, "svd", A);
         return nb::make_tuple(export_array(std::move(r.U), kind_returned(Kind::numpy)),
                               export_array(std::move(r.S), kind_returned(Kind::numpy)),
@@ -191,6 +231,7 @@ void bind_spectrum(nb::module_& m) {
         const Tensor start = v0 ? data_for(A, *v0) : Tensor();
         PowerResult r = released(
             [&] { return v0 ? power_method(A, start, options) : power_method(A, options); });
+        if (PlansHere::is_here()) return nb::make_tuple();
         refuse_divergence(r.status, "power_method", A);
         const nb::object found = options.batch.empty() ? nb::cast(r.eigenvalue)
                                                        : export_array(std::move(r.eigenvalues),
@@ -222,8 +263,7 @@ void bind_spectrum(nb::module_& m) {
 
 void bind_solvers(nb::module_& m) {
   bind_linear(m);
-  bind_plans(m);
-  bind_other_plans(m);
+  m.def("_plan", plan_of_solve_in, "solver"_a, "arguments"_a, "keywords"_a);
   bind_spectrum(m);
 }
 

@@ -19,6 +19,9 @@ struct PlannedSolve {
 /// The budget of these options, or of the config.
 std::optional<index_t> budget_of(const SolveOptions& options);
 
+/// True in a call of plan_solve() on this thread: solves are planned, and do not run.
+bool is_planning();
+
 /// True if the test of progress is on.
 inline bool looks_at_objective(const SolveOptions& options) {
   return options.progress_tolerance > 0;

@@ -10,6 +10,7 @@
 #include "palimpsest/solve/frame/planned.hpp"
 #include "palimpsest/solve/frame/prelude.hpp"
 #include "palimpsest/solve/frame/program.hpp"
+#include "palimpsest/solve/plan_solve.hpp"
 #include "palimpsest/solve/scaling.hpp"
 
 namespace palimpsest {
@@ -474,6 +475,10 @@ Solver::~Solver() = default;
 const SolvePlan& Solver::plan() const { return impl_->planned.plan; }
 
 void Solver::start(const Tensor& b) {
+  if (is_planning()) {
+    throw NotSupported("[" + std::string(impl_->type.name) +
+                       "] plan_solve: got a solve in single steps, expected a whole one");
+  }
   check_data(impl_->type, *impl_->planned.problem, b);
   impl_->end();
   std::optional<ConfigScope> scope;  // functions that find step sizes are compiled as planned
@@ -541,16 +546,51 @@ SolveResult Solver::finish() {
   return result;
 }
 
+namespace {
+
+// The latest plan of the innermost plan_solve() of a thread.
+thread_local std::optional<SolvePlan>* latest_plan = nullptr;
+
+SolveResult result_of_plan(const SolvePlan& plan) {
+  *latest_plan = plan;
+  SolveResult result;
+  result.peak_bytes = plan.peak_bytes;
+  result.plan = std::make_shared<SolvePlan>(plan);
+  return result;
+}
+
+}  // namespace
+
+bool is_planning() { return latest_plan != nullptr; }
+
+SolvePlan plan_solve(const std::function<void()>& call) {
+  std::optional<SolvePlan> plan;
+  std::optional<SolvePlan>* const outer = std::exchange(latest_plan, &plan);
+  try {
+    call();
+  } catch (...) {
+    latest_plan = outer;
+    throw;
+  }
+  latest_plan = outer;
+  if (!plan) throw ValueError("[plan_solve] the call asks for no solver, expected one");
+  return *plan;
+}
+
 void add_bytes_besides(SolveResult& result, index_t bytes, index_t least) {
   result.peak_bytes = std::max(result.peak_bytes + bytes, least);
-  if (!result.plan || result.plan->peak_bytes == result.peak_bytes) return;
+  if (!result.plan) return;
   auto plan = std::make_shared<SolvePlan>(*result.plan);
-  plan->state_bytes += bytes;
-  plan->peak_bytes = result.peak_bytes;
+  if (plan->peak_bytes != result.peak_bytes) {
+    plan->state_bytes += bytes;
+    plan->peak_bytes = result.peak_bytes;
+  }
+  if (is_planning()) *latest_plan = *plan;
   result.plan = std::move(plan);
 }
 
 SolveResult Solver::run(const Tensor& b) {
+  if (is_planning()) return result_of_plan(plan());
   start(b);
   try {
     while (step()) {
