@@ -8,8 +8,8 @@ coils until the plan fits; the image is the same.
 # %% The head: an axial slice, or a phantom where the file is not installed
 import os
 
-import matplotlib.pyplot as plt
 import numpy as np
+import pictures
 
 import palimpsest as ps
 
@@ -35,9 +35,9 @@ C = ps.Dense(maps, "C Ny Nx, Ny Nx -> C Ny Nx")
 F = ps.Fft(2, batch="C", grid=("Ny Nx", "Ky Kx"), centered=True)
 A = C | F | ps.Diagonal(mask.astype("complex64"), "C Ky Kx", weight_shape="Ky Kx")
 b = A.H(kspace)
-whole = ps.plan_conjugate_gradients(A.N, b)
-smallest = ps.smallest_cg_budget(A.N, b)
-cut = ps.plan_conjugate_gradients(A.N, b, budget=smallest)
+whole = ps.plan(ps.cg, A.N, b)
+smallest = ps.smallest_budget(ps.cg, A.N, b)
+cut = ps.plan(ps.cg, A.N, b, budget=smallest)
 print(f"whole: {whole.peak_bytes} bytes; smallest budget {smallest}: {cut.peak_bytes} bytes in {cut.tiles} tiles")
 
 # %% Both solves, with their measured memory
@@ -48,13 +48,12 @@ for plan, budget in ((whole, None), (cut, smallest)):
     assert memory.peak_bytes == plan.peak_bytes
 print(f"difference of the images {np.abs(images[0] - images[1]).max():.1e}")
 
-# %% Plots: the images, and the plans of one iteration
-figure, axes = plt.subplots(1, 3, figsize=(8, 3), constrained_layout=True)
-for ax, (title, shown) in zip(axes, {"head": head, "zeros": b, "CG-SENSE": images[1]}.items()):
-    ax.imshow(np.abs(shown), cmap="gray")
-    ax.set(title=title, xticks=[], yticks=[])
-figure.savefig("sense_on_a_budget.png", dpi=90)
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), constrained_layout=True)
-whole.step.plot(ax=axes[0])
-cut.step.plot(ax=axes[1])
-figure.savefig("sense_plans.png", dpi=90)
+# %% Plot: the images, and the memory of one iteration without and with the budget
+figure = pictures.Figure(5, width=2.6, height=3.1)
+for title, shown in {"head": head, "zeros": b, "CG-SENSE": images[1]}.items():
+    wrong = "" if shown is head else f", error {pictures.error(np.abs(shown), np.abs(head)):.3f}"
+    figure.image(title + wrong, np.abs(shown), low=0, high=1)
+for title, plan in {"whole": whole, f"{cut.tiles} tiles": cut}.items():
+    plan.step.plot(ax=figure.axes("")).set_title(f"one iteration, {title}", pad=14)
+figure.note(f"announced and measured: {whole.peak_bytes:,} bytes; {cut.peak_bytes:,} bytes with the smallest budget")
+figure.save("sense_on_a_budget.png")

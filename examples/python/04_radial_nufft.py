@@ -8,8 +8,8 @@ with toeplitz=True the normal operator is a convolution and grids nothing.
 # %% The scan: a quarter of the spokes that would be needed
 import time
 
-import matplotlib.pyplot as plt
 import numpy as np
+import pictures
 
 import palimpsest as ps
 
@@ -20,7 +20,7 @@ locs = ps.coordinates_of_grid(trajectory)
 density = ps.density_compensation(trajectory, "pipe")
 
 
-def model(toeplitz):
+def model(toeplitz: bool) -> ps.NamedLinop:
     return ps.Nufft(locs, (N, N), "S R", input="Ny Nx", eps=1e-4, toeplitz=toeplitz)
 
 
@@ -42,19 +42,15 @@ for toeplitz in (False, True):
     start = time.perf_counter()
     found[toeplitz] = ps.conjugate_gradients(N_op, b, max_iterations=30, tolerance=0)
     print(f"toeplitz={toeplitz}: {time.perf_counter() - start:.2f} s")
-
-
-def error(x):
-    return np.linalg.norm(x - image) / np.linalg.norm(image)
-
-
-print(f"errors: gridded {error(gridded):.3f}, iterated {error(found[False].x):.3f}, {error(found[True].x):.3f}")
+solve = pictures.run(ps.cg, model(True).N, b, max_iterations=30, tolerance=0)
 
 # %% Plot
-figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), constrained_layout=True)
-axes[0].plot(trajectory[:8, :, 0].T, trajectory[:8, :, 1].T, ".", markersize=1)
-axes[0].set(title="eight spokes", aspect="equal", xlabel="cycles per field of view")
-for ax, (title, x) in zip(axes[1:], {"object": image, "gridded": gridded, "iterated": found[True].x}.items()):
-    ax.imshow(np.abs(x), cmap="gray", vmin=0, vmax=0.6)
-    ax.set(title=title, xticks=[], yticks=[])
-figure.savefig("radial_nufft.png", dpi=90)
+figure = pictures.Figure(4)
+spokes = figure.axes("eight of 50 spokes")
+spokes.plot(trajectory[:8, :, 0].T, trajectory[:8, :, 1].T, ".", markersize=1)
+spokes.set(aspect="equal", xlabel="cycles per field of view")
+figure.image("object", np.abs(image), low=0, high=0.6)
+for title, x in {"gridded": gridded, "iterated": solve.result.x}.items():
+    figure.image(f"{title}, error {pictures.error(x, image):.3f}", np.abs(x), low=0, high=0.6)
+figure.memory(solve)
+figure.save("radial_nufft.png")

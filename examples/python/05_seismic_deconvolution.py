@@ -6,8 +6,8 @@ comes back, with the coordinates of the traces.
 """
 
 # %% Layers, and the traces that a survey records
-import matplotlib.pyplot as plt
 import numpy as np
+import pictures
 import pylops
 import xarray as xr
 
@@ -26,20 +26,22 @@ recorded = W(layers) + 0.02 * rng.standard_normal(layers.shape)
 traces = xr.DataArray(recorded, dims=("X", "T"), coords={"X": x * 10.0, "T": t}, attrs={"units": "m/s"})
 
 # %% Sparse reflectivity: |W r - d|^2 / 2 + 0.05 |r|
-found = ps.fista(W, ps.L1(0.05), traces, max_iterations=300)
-print(found.status, type(found.x).__name__, found.x.dims)
-energy = float((found.x**2).sum())
-hit = float((found.x.values[layers != 0] ** 2).sum()) / energy
+found = pictures.run(ps.fista, W, ps.L1(0.05), traces, max_iterations=300)
+spikes = found.result.x
+print(found.result.status, type(spikes).__name__, spikes.dims)
+energy = float((spikes**2).sum())
+hit = float((spikes.values[layers != 0] ** 2).sum()) / energy
 print(f"energy on the layers: {hit:.2f} of what was found")
 
 # %% The same with labels: a shallow part, selected by its times
-shallow = found.x.sel(T=slice(0.1, 0.4))
+shallow = spikes.sel(T=slice(0.1, 0.4))
 print("samples between 0.1 s and 0.4 s:", shallow.sizes["T"])
 
 # %% Plot
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), constrained_layout=True)
-for ax, (title, shown) in zip(axes, {"layers": layers, "traces": traces, "found": found.x}.items()):
-    ax.imshow(np.asarray(shown).T, cmap="RdBu", vmin=-1, vmax=1, aspect="auto", extent=(0, x[-1] * 10, t[-1], 0))
-    ax.set(title=title, xlabel="m")
-axes[0].set_ylabel("s")
-figure.savefig("seismic_deconvolution.png", dpi=90)
+figure = pictures.Figure(3, width=3.2)
+titles = {"layers": layers, "traces": traces, f"found, error {pictures.error(spikes.values, layers):.2f}": spikes}
+for title, shown in titles.items():
+    figure.image(title, np.asarray(shown).T, colors="RdBu", low=-1, high=1, aspect="auto",
+                 extent=(0, float(x[-1]) * 10, float(t[-1]), 0), labels=("distance in m", "time in s"))
+figure.memory(found)
+figure.save("seismic_deconvolution.png")

@@ -1,72 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learned weights: torch trains a Diagonal inside an unrolled solver.
+"""Learned weights: gradient descent trains the step sizes inside an unrolled solver.
 
-Eight steps x <- x - D A^H (A x - b) deblur a signal. D is a Diagonal in the Fourier domain whose weights are a
-torch parameter: gradients run through the operators, which are compiled once.
+Eight steps x <- x - D A^T (A x - b) deblur a signal. D scales each frequency by a weight of its own. The gradient of the loss
+runs through the operators, and one compiled function makes a training step: weights and momentum are updated in place.
 """
 
-# %% The blur, and training signals
-import matplotlib.pyplot as plt
+# %% The blur, and training signals: steps of random heights at random places
 import numpy as np
-import torch
+import pictures
+from numpy.typing import NDArray
 
 import palimpsest as ps
 
-N, STEPS = 128, 8
-torch.manual_seed(0)
+N, STEPS, RATE = 128, 8, 20.0
+rng = np.random.default_rng(0)
 kernel = np.exp(-0.5 * (np.arange(-8, 9) / 2.5) ** 2)
 A = ps.Convolution(kernel / kernel.sum(), batch="B", grid="N", out="N", boundary="circular")
-F = ps.Fft(1, batch="B", grid=("N", "K"), norm="ortho")
 
 
-def signals(n):
-    """Steps of random heights at random places."""
-    jumps = (torch.rand(n, N) < 0.05).double() * torch.randn(n, N, dtype=torch.double)
-    return jumps.cumsum(dim=1) - jumps.cumsum(dim=1).mean(dim=1, keepdim=True)
+def signals(n: int) -> NDArray[np.float64]:
+    jumps = (rng.random((n, N)) < 0.04) * rng.standard_normal((n, N))
+    jumps[:, -1] -= jumps.sum(axis=1)  # the ends meet
+    steps = jumps.cumsum(axis=1)
+    return np.asarray(steps - steps.mean(axis=1, keepdims=True))
 
 
-def blurred(x):
-    return A(x) + 0.02 * torch.randn(x.shape, dtype=torch.double)
+def seen(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return A(x) + 0.02 * rng.standard_normal(x.shape)
 
 
-# %% The network: a weight for each frequency, the same in all steps
-weights = torch.nn.Parameter(torch.full((N,), 1.0, dtype=torch.cdouble))
-D = F | ps.Diagonal(weights, "B K", weight_shape="K") | F.H
+# %% The solver as a graph, and a training step
+weights = ps.shared(np.ones(N // 2 + 1), "weights")
+momentum = ps.shared(np.zeros(N // 2 + 1), "momentum")
+b, truth = ps.tensor("float64", (64, N), "b"), ps.tensor("float64", (64, N), "truth")
+x = b * 0.0
+for _ in range(STEPS):
+    x = x - ps.ops.irfft(ps.ops.rfft(A.H(A(x) - b)) * weights, N)
+loss = ps.ops.mean((x - truth) ** 2)
+push = 0.9 * momentum + ps.grad(loss, weights)
+train = ps.function([b, truth], loss, updates={momentum: push, weights: weights - RATE * push})
+solve = ps.function([b], x)
+test = signals(64)
+data = seen(test)
+plain = solve(data)
+announced = train.plan(data, test).peak_bytes
 
-
-def solve(b):
-    x = torch.zeros_like(b)
-    for _ in range(STEPS):
-        x = x - D((A.H(A(x) - b)).to(torch.cdouble)).real
-    return x
-
-
-def error(x, truth):
-    return float(torch.linalg.norm(x.detach() - truth) / torch.linalg.norm(truth))
-
-
-truth = signals(32)
-data = blurred(truth)
-before = solve(data).detach()
-optimizer = torch.optim.Adam([weights], lr=0.1)
+# %% Training, and the loss of signals that it has not seen
 losses = []
-for _ in range(60):
-    optimizer.zero_grad()
-    batch = signals(16)
-    loss = ((solve(blurred(batch)) - batch) ** 2).mean()
-    loss.backward()
-    optimizer.step()
-    losses.append(float(loss.detach()))
-after = solve(data).detach()
-print(f"error: seen {error(data, truth):.3f}, steps of 1 {error(before, truth):.3f}, learned {error(after, truth):.3f}")
+for step in range(400):
+    batch = signals(64)
+    train(seen(batch), batch)
+    losses.append(np.mean((solve(data) - test) ** 2))
+train.free()  # its memory, which it keeps for the next call
+with ps.MemoryScope() as memory:
+    train(data, test)
+learned = solve(data)
 
 # %% Plot
-figure, axes = plt.subplots(1, 3, figsize=(10, 2.8), constrained_layout=True)
-axes[0].semilogy(losses)
-axes[0].set(title="loss", xlabel="step of Adam")
-axes[1].plot(np.fft.fftshift(np.abs(weights.detach().numpy())))
-axes[1].set(title="learned weights", xlabel="frequency")
-for name, x in {"truth": truth, "seen": data, "learned": after}.items():
-    axes[2].plot(x[0], label=name, linewidth=1)
-axes[2].legend(fontsize=7)
-figure.savefig("learned_weights.png", dpi=90)
+figure = pictures.Figure(3, width=3.6)
+figure.curves("loss of new signals", {"": losses}, labels=("training step", "mean square")).set_yscale("log")
+figure.curves("weights", {"learned": weights.get_value(), "before": np.ones(N // 2 + 1)}, labels=("frequency", "step size"))
+shown = {f"seen, error {pictures.error(data, test):.2f}": data[5], f"equal steps, {pictures.error(plain, test):.2f}": plain[5],
+         f"learned, {pictures.error(learned, test):.2f}": learned[5], "truth": test[5]}
+figure.curves("a signal", shown, labels=("place", "height"))
+figure.note(f"memory of a training step: announced {announced:,} bytes, measured {memory.peak_bytes:,} bytes")
+figure.save("learned_weights.png")

@@ -7,9 +7,10 @@ lent. DebugMode runs each op on guarded copies and reports one that overwrites a
 
 # %% State between calls: a running mean, updated in place
 import ctypes
+from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+import pictures
 
 import palimpsest as ps
 
@@ -30,7 +31,7 @@ print("written through borrowed memory:", borrowed.get_value())
 # %% Memory of a function: places of its buffers, and reused bytes
 v = ps.dvector("v")
 smooth = v
-for _ in range(4):
+for _ in range(6):
     smooth = ps.ops.roll(smooth, 1, 0) * 0.5 + ps.ops.cumsum(smooth, 0) * 0.5
 f = ps.function([v], ps.ops.sqrt(smooth * smooth + 1))
 plan = f.plan(np.zeros(1000))
@@ -41,13 +42,13 @@ print(f"peak {plan.peak_bytes} bytes; without reuse it would be {plan.no_reuse_b
 class Halve(ps.Op):
     """Works by address, as a routine of C that overwrites what it is given."""
 
-    def make_node(self, x):
+    def make_node(self, x: ps.Variable) -> Any:
         return ps.Apply(self, [x], [x.type])
 
-    def infer_shapes(self, node, shapes):
+    def infer_shapes(self, node: Any, shapes: list[Any]) -> list[Any]:
         return [shapes[0]]
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Any, inputs: list[Any], outputs: list[Any]) -> None:
         x = inputs[0]  # a read-only array
         memory = np.frombuffer((ctypes.c_double * x.size).from_address(x.ctypes.data))
         memory /= 2
@@ -65,6 +66,9 @@ except ps.DebugModeError as error:
     print("DebugMode:", str(error).splitlines()[0])
 
 # %% Plot: the arena of the function
-figure, ax = plt.subplots(figsize=(8, 3), constrained_layout=True)
-plan.plot(ax=ax)
-figure.savefig("in_place_and_shared.png", dpi=90)
+with ps.MemoryScope() as memory:
+    f(np.zeros(1000))
+figure = pictures.Figure(1, width=8)
+plan.plot(ax=figure.axes("")).set_title("buffers of a function: the same bytes are used again by later steps")
+figure.note(f"announced {plan.peak_bytes:,} bytes, measured {memory.peak_bytes:,}; without reuse {plan.no_reuse_bytes:,}")
+figure.save("in_place_and_shared.png")

@@ -22,7 +22,7 @@ import reference
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(
     str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
-START = ["index", "tutorial", "cheat-sheet", "faq", "who-should-not"]
+START = ["index", "tutorial", "gallery", "cheat-sheet", "faq", "who-should-not"]
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 

@@ -14,7 +14,7 @@ def cells(text):
 
 
 def pictures(text):
-    return re.findall(r'savefig\("([\w.]+)"', text)
+    return re.findall(r'\.save\("([\w.]+)"', text)
 
 
 def write(root, folder):

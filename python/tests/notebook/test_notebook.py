@@ -29,7 +29,7 @@ def notebook():
 def test_a_program_runs_as_a_notebook(tmp_path, monkeypatch):
     if not PROGRAM.is_file():
         pytest.skip("an installed package")
-    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(ps.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pathlib.Path(ps.__file__).parents[1]), str(PROGRAM.parent)]))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     run = notebook()
     nbclient.NotebookClient(run, timeout=120, kernel_name="python3",

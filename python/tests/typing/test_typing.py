@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that uses the package, by mypy."""
 
+import doctest
 import os
 import pathlib
 import re
@@ -39,6 +40,20 @@ def test_a_typed_program():
 
 
 ROOT = HERE.parents[2]
+
+
+def test_programs_of_the_pages(tmp_path):
+    gallery = ROOT / "examples" / "python"
+    if not gallery.is_dir():
+        pytest.skip("an installed package")
+    pytest.importorskip("matplotlib")
+    (tmp_path / "readme.py").write_text(re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1])
+    tutorial = re.sub(r"^```.*$", "", (ROOT / "docs" / "tutorial.md").read_text(), flags=re.MULTILINE)
+    examples = doctest.DocTestParser().get_examples(tutorial)
+    (tmp_path / "tutorial.py").write_text("".join(example.source for example in examples))
+    found = run("mypy", "--strict", "--no-error-summary", "--no-incremental", *sorted(map(str, gallery.glob("*.py"))),
+                str(tmp_path / "readme.py"), str(tmp_path / "tutorial.py"), cwd=gallery)
+    assert len(examples) > 15 and found.returncode == 0, found.stdout
 
 
 @pytest.mark.slow
