@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learned weights: gradient descent trains the step sizes inside an unrolled solver.
 
-Eight steps x <- x - D A^T (A x - b) deblur a signal. D scales each frequency by a weight of its own. The gradient of the loss
-runs through the operators, and one compiled function makes a training step: weights and momentum are updated in place.
+Eight steps x <- x - D A^T (A x - b) deblur a signal. D scales each frequency by a weight of its own. The gradient of
+the loss runs through the operators; one compiled function makes a training step and updates the weights in place.
 """
 
 # %% The blur, and training signals: steps of random heights at random places
@@ -59,8 +59,10 @@ learned = solve(data)
 # %% Plot
 figure = pictures.Figure(3, width=3.6)
 figure.curves("loss of new signals", {"": losses}, labels=("training step", "mean square")).set_yscale("log")
-figure.curves("weights", {"learned": weights.get_value(), "before": np.ones(N // 2 + 1)}, labels=("frequency", "step size"))
-shown = {f"seen, error {pictures.error(data, test):.2f}": data[5], f"equal steps, {pictures.error(plain, test):.2f}": plain[5],
+steps = {"learned": weights.get_value(), "before": np.ones(N // 2 + 1)}
+figure.curves("weights", steps, labels=("frequency", "step size"))
+shown = {f"seen, error {pictures.error(data, test):.2f}": data[5],
+         f"equal steps, {pictures.error(plain, test):.2f}": plain[5],
          f"learned, {pictures.error(learned, test):.2f}": learned[5], "truth": test[5]}
 figure.curves("a signal", shown, labels=("place", "height"))
 figure.note(f"memory of a training step: announced {announced:,} bytes, measured {memory.peak_bytes:,} bytes")

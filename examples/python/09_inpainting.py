@@ -13,8 +13,9 @@ import palimpsest as ps
 
 N = 128
 y, x = np.mgrid[0:N, 0:N] / N
-shapes = [ps.Ellipse(0.3, 0.85, 0.7), ps.Ellipse(0.3, 0.3, 0.45, -0.3, 0.05, 20.0), ps.Ellipse(-0.2, 0.25, 0.2, 0.4, 0.25),
-          ps.Ellipse(0.4, 0.08, 0.08, 0.4, 0.25), ps.Ellipse(0.3, 0.35, 0.06, 0.35, -0.3, -15.0)]
+shapes = [ps.Ellipse(0.3, 0.85, 0.7), ps.Ellipse(0.3, 0.3, 0.45, -0.3, 0.05, 20.0),
+          ps.Ellipse(-0.2, 0.25, 0.2, 0.4, 0.25), ps.Ellipse(0.4, 0.08, 0.08, 0.4, 0.25),
+          ps.Ellipse(0.3, 0.35, 0.06, 0.35, -0.3, -15.0)]
 image = ps.ellipse_image(shapes, N, N).astype(float) * (1 + 0.2 * np.sin(9 * x + 4 * y))
 rng = np.random.default_rng(2)
 kept = rng.random((N, N)) < 0.3
@@ -22,7 +23,8 @@ A = ps.Diagonal(kept.astype(float), "Ny Nx")
 seen = A(image) + 0.01 * kept * rng.standard_normal(image.shape)
 
 # %% Two ways to fill the gaps
-wavelets = ps.fista(A, ps.L1Wavelet(0.008, "Ny Nx", family="db4", shift="random"), seen, max_iterations=300, L=1.0, tolerance=0)
+sparse = ps.L1Wavelet(0.008, "Ny Nx", family="db4", shift="random")
+wavelets = ps.fista(A, sparse, seen, max_iterations=300, L=1.0, tolerance=0)
 objective = ps.Objective(A, terms=[ps.tv_term(0.01, "Ny Nx")])
 variation = pictures.run(ps.minimize, objective, seen, max_iterations=400)
 

@@ -31,7 +31,8 @@ low_rank, sparse = found.result.x
 # %% Plot: one frame
 frame = 14
 found_disc = np.abs(sparse[frame]) > 0.15
-print(f"pixels of the disc found: {np.mean(found_disc[disc[frame]]):.2f}, others taken for it: {np.mean(found_disc[~disc[frame]]):.3f}")
+right, wrong = found_disc[disc[frame]].mean(), found_disc[~disc[frame]].mean()
+print(f"pixels of the disc found: {right:.2f}, others taken for it: {wrong:.3f}")
 figure = pictures.Figure(4)
 figure.image(f"frame {frame} of the film", film[frame], low=0, high=1.4)
 error = pictures.error(low_rank[frame], background[frame])

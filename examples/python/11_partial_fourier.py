@@ -36,6 +36,7 @@ figure = pictures.Figure(4)
 figure.image("magnitude", np.abs(image), low=0, high=0.6)
 for title, found in images.items():
     wrong = np.abs(found) - head
-    figure.image(f"error of {title}, {pictures.error(np.abs(found), head):.3f}", wrong, low=-0.12, high=0.12, colors="RdBu")
+    title = f"error of {title}, {pictures.error(np.abs(found), head):.3f}"
+    figure.image(title, wrong, low=-0.12, high=0.12, colors="RdBu")
 figure.note(f"{lines.acquired} of {lines.extent} lines of k-space were measured")
 figure.save("partial_fourier.png")

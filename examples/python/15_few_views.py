@@ -33,7 +33,8 @@ found = pictures.run(ps.minimize, objective, sinogram, max_iterations=500)
 figure = pictures.Figure(5, width=2.5)
 figure.image("sinogram", sinogram, labels=("detector", "view"), aspect="auto")
 figure.image("object", image, low=0, high=0.6)
-for title, shown in {"filtered backprojection": back, "least squares": squares, "total variation": found.result.x}.items():
+results = {"filtered backprojection": back, "least squares": squares, "total variation": found.result.x}
+for title, shown in results.items():
     figure.image(f"{title}, {pictures.error(shown, image):.3f}", shown, low=0, high=0.6)
 figure.memory(found)
 figure.save("few_views.png")

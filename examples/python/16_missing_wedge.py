@@ -13,7 +13,7 @@ import palimpsest as ps
 
 N = 128
 rng = np.random.default_rng(3)
-particles = [ps.Ellipse(float(rng.uniform(0.5, 1.0)), r, r, float(rng.uniform(-0.65, 0.65)), float(rng.uniform(-0.6, 0.6)))
+particles = [ps.Ellipse(float(rng.uniform(0.5, 1.0)), r, r, *rng.uniform(-0.62, 0.62, 2).tolist())
              for r in rng.uniform(0.04, 0.13, 18)]
 image = np.clip(ps.ellipse_image(particles, N, N), 0, 1).astype("float32")
 angles = np.deg2rad(np.arange(-60, 61, 3)).astype("float32")

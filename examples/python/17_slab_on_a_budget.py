@@ -14,8 +14,10 @@ import palimpsest as ps
 
 NZ, N, VIEWS = 24, 64, 48
 radii = 0.75 * np.sqrt(1 - (np.arange(NZ) / NZ - 0.5) ** 2 * 3.6)
-volume = np.stack([ps.ellipse_image([ps.Ellipse(0.6, float(r), float(0.8 * r)), ps.Ellipse(0.4, 0.2, 0.15, float(0.3 * r), 0.1),
-                                     ps.Ellipse(-0.4, 0.1, 0.25, -0.25, float(-0.2 * r))], N, N) for r in radii]).astype("float32")
+shapes = [[ps.Ellipse(0.6, r, 0.8 * r), ps.Ellipse(0.4, 0.2, 0.15, 0.3 * r, 0.1),
+           ps.Ellipse(-0.4, 0.1, 0.25, -0.25, -0.2 * r)]
+          for r in radii.tolist()]
+volume = np.stack([ps.ellipse_image(slice_, N, N) for slice_ in shapes]).astype("float32")
 angles = (np.arange(VIEWS) * np.pi / VIEWS).astype("float32")
 A = ps.Radon(angles, (N, N), n_detectors=N + 28, batch="Nz")
 rng = np.random.default_rng(0)

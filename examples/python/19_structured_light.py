@@ -17,7 +17,8 @@ k = np.hypot(ky, kx) / CUTOFF
 transfer = np.where(k < 1, 2 / np.pi * (np.arccos(np.minimum(k, 1)) - k * np.sqrt(np.maximum(1 - k**2, 0))), 0)
 y, x = np.mgrid[0:N, 0:N]
 angles, phases = np.deg2rad((10, 70, 130)), 2 * np.pi * np.arange(3) / 3
-patterns = np.stack([1 + 0.9 * np.cos(2 * np.pi * 0.09 * (x * np.cos(a) + y * np.sin(a)) + p) for a in angles for p in phases])
+stripes = [0.18 * np.pi * (x * np.cos(a) + y * np.sin(a)) for a in angles]
+patterns = np.stack([1 + 0.9 * np.cos(s + p) for s in stripes for p in phases])
 r, phi = np.hypot(x - 64, y - 64), np.arctan2(y - 64, x - 64)
 star = ((np.sin(36 * phi) > 0) & (r < 58) & (r > 12)).astype(float)
 

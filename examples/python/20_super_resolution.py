@@ -16,7 +16,8 @@ y, x = np.mgrid[0:N, 0:N]
 rings = 0.5 + 0.5 * np.cos(0.0016 * ((x - 20) ** 2 + (y - 100) ** 2))
 letters = np.zeros((N, N))
 for top, left in ((18, 60), (18, 78), (18, 96), (40, 60), (40, 78)):
-    letters[top:top + 14, left:left + 3] = letters[top:top + 3, left:left + 12] = letters[top + 7:top + 9, left:left + 9] = 1
+    letters[top:top + 14, left:left + 3] = letters[top:top + 3, left:left + 12] = 1
+    letters[top + 7:top + 9, left:left + 9] = 1
 image = np.where((x > 52) & (y < 62), letters, rings)
 
 rng = np.random.default_rng(1)

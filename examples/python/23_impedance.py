@@ -2,7 +2,7 @@
 """Acoustic impedance from stacked traces: the band that the source lacks comes from a start and from sharp layers.
 
 A trace is the source wavelet over half the derivative of the logarithm of impedance. Its inversion lacks the lowest
-frequencies; a smooth start gives them, and total variation makes layers of it. The model is synthetic: layers with a fault.
+frequencies; a smooth start gives them, and total variation makes layers of it. The model is synthetic.
 """
 
 # %% Layers with a fault, and their traces
@@ -42,7 +42,8 @@ found = pictures.run(ps.minimize, objective, traces, max_iterations=600, x0=star
 
 # %% Plot: kilograms per square metre and second
 figure = pictures.Figure(5, width=2.5)
-place: dict[str, Any] = {"aspect": "auto", "extent": (0, N_X * 12.5, float(t[-1]), 0), "labels": ("distance in m", "time in s")}
+place: dict[str, Any] = {"aspect": "auto", "labels": ("distance in m", "time in s")}
+place["extent"] = (0, N_X * 12.5, float(t[-1]), 0)
 figure.image("traces", traces.T, colors="RdBu", low=-0.1, high=0.1, **place)
 impedance = {"true": model, "start": start, "least squares": squares, "total variation": found.result.x}
 for title, shown in impedance.items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Missing traces: half of the receivers are dead, and their traces come from the others.
 
-Events are lines in distance and time, so few of their Fourier coefficients are large. The unknown is the spectrum; its sum
-of magnitudes, and the traces that were recorded, give the rest. The events are synthetic.
+Events are lines in distance and time, so few of their Fourier coefficients are large. The unknown is the spectrum; its
+sum of magnitudes, and the traces that were recorded, give the rest. The events are synthetic.
 """
 
 # %% Linear and curved events, and the receivers that work
@@ -39,7 +39,8 @@ filled = F.H(found.result.x).real
 
 # %% Plot: traces, and the magnitudes of the spectrum
 figure = pictures.Figure(4)
-place: dict[str, Any] = {"aspect": "auto", "extent": (0, float(x[-1]), float(t[-1]), 0), "labels": ("distance in m", "time in s")}
+place: dict[str, Any] = {"aspect": "auto", "labels": ("distance in m", "time in s")}
+place["extent"] = (0, float(x[-1]), float(t[-1]), 0)
 for title, shown in {"all traces": full, "recorded": recorded, "filled": filled}.items():
     wrong = f", error {pictures.error(shown, full):.3f}" if title != "all traces" else ""
     figure.image(title + wrong, shown.T, colors="RdBu", low=-1, high=1, **place)

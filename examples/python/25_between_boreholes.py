@@ -41,8 +41,9 @@ found = pictures.run(ps.minimize, objective, times, max_iterations=1500, x0=star
 # %% Plot
 figure = pictures.Figure(4, width=2.4, height=3.2)
 rays = figure.axes("every fifth ray")
-rays.plot([[0] * len(depths[::5]) * 5, [NX] * len(depths[::5]) * 5], np.array([(a, b) for a in depths[::5] for b in depths[::5]]).T,
-          color="gray", linewidth=0.5)
+for left in depths[::5]:
+    for right in depths[::5]:
+        rays.plot([0, NX], [left, right], color="gray", linewidth=0.5)
 rays.set(xlabel="m", ylabel="depth in m", ylim=(NZ, 0), xlim=(0, NX), aspect="equal")
 for title, shown in {"ground": ground, "least squares": damped, "total variation": found.result.x}.items():
     wrong = f", {pictures.error(shown, ground):.3f}" if title != "ground" else ""

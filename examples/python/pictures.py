@@ -91,4 +91,5 @@ class Figure:
         """Write a PNG of 256 colours, which is small."""
         drawn = io.BytesIO()
         self.figure.savefig(drawn, dpi=90)
-        Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(name, optimize=True)
+        full = Image.open(drawn).convert("RGB")
+        full.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(name, optimize=True)

@@ -21,7 +21,7 @@ def plan(solver: Callable[..., Any], /, *arguments: Any, **options: Any) -> Solv
 def plan(solver: Any, /, *arguments: Any, **options: Any) -> Any:
     """Plan the memory of a call that does not run.
 
-    The plan has the bytes that the call will take, exactly. Programs are compiled for the plan and kept for the call.
+    The plan has the bytes that the call will take, exactly. It costs the compilation of what the call runs.
 
     Parameters
     ----------

@@ -263,22 +263,28 @@ def examples(folder):
 
 
 def described_parameters(path):
-    """Pairs of `function.parameter`, or `*.parameter` for all functions, and a description."""
+    """Descriptions by `function.parameter`, or `*.parameter` for all functions; and the parameters whose comments in C++
+    are left out."""
+    found, instead = {}, set()
     for line in path.read_text().splitlines():
-        names, colon, text = line.partition(": ")
-        if colon and not line.startswith(("#", "<")):
-            for name in names.split(", "):
-                yield name if "." in name else "*." + name, text
+        names, colon, text = line.removeprefix("= ").partition(": ")
+        if not colon or line.startswith("#"):
+            continue
+        found.update((name if "." in name else "*." + name, text) for name in names.split(", "))
+        if line.startswith("= "):
+            instead.update(names.split(", "))
+    return found, instead
 
 
 def documentation_file(headers, folder):
     entries = {name: docstring(name, headers) for name in headers.documents}
+    described, instead = described_parameters(folder / "parameters.txt")
     for name, types in headers.parameters.items():
         for aggregate in re.findall(r"\b\w+(?:Options|Sampling)\b", types):
             for field, comment in headers.aggregates.get(aggregate, []):
-                if comment:
+                if comment and field not in instead:
                     entries.setdefault(f"{name}.{in_python(field)}", in_python(comment))
-    entries.update(described_parameters(folder / "parameters.txt"))
+    entries.update(described)
     entries.update((name + "#", code) for name, code in examples(folder))
     # In the order of std::string_view.
     return "\n".join(f"{{{literal(name)}, {literal(entries[name])}}},"

@@ -604,6 +604,8 @@ SolveResult Solver::run(const Tensor& b) {
 
 SolveResult solve(const SolverType& type, const Problem& problem, const Tensor& b,
                   const SolveOptions& options) {
+  // Kept programs hold their constants, which the solve would then not allocate.
+  if (is_planning()) return result_of_plan(plan_solve(type, problem, options));
   KeptSolve kept(type, problem, options);
   Solver solver(std::make_unique<Solver::Impl>(
       Solver::Impl{type, options, kept.planned(), budget_of(options)}));
