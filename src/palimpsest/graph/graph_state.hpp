@@ -51,7 +51,7 @@ struct UseSlot {
   bool reads = true;  // the op looks at its elements
 };
 
-/// A place that the walk of a record came by.
+/// A variable on the walk of a record.
 struct Entry {
   Record* record = nullptr;
   std::size_t top = 0;           // where the walk came down from
@@ -100,11 +100,11 @@ struct Top {
   std::vector<Region> written;
 };
 
-/// Values that each are the one before with a part overwritten, as a chain of `set_subtensor` makes
-/// them. None must be kept. Besides the node that overwrites it, a value has only readers, and
-/// views, which may show what is being overwritten. A walk finds nothing else between two values: a
-/// reader of a value in between precedes the node that overwrites that value, and so the makers of
-/// the values behind.
+/// A chain of values, each the previous value with a part overwritten, as repeated `set_subtensor`
+/// makes it. No value of it must be kept. A value is used by the node that overwrites it, by
+/// readers, and by views, which may show the part that is overwritten. A walk finds nothing else
+/// between two values: a reader of a value in between precedes the node that overwrites that value,
+/// and so the makers of the values behind.
 struct Run {
   explicit Run(std::size_t rank) : views(rank) {}
   std::vector<VarInfo*> values;
@@ -198,8 +198,8 @@ InconsistencyKind must_keep(const VarInfo& m);
 /// True if the earlier writer that made this output overwrites the whole region.
 bool took_over(const AliasEdge& e, const NodeInfo& writer, const Region& region);
 
-/// The value, further on in the run of v, to which a walk down for this node may pass: the one
-/// before the last that it comes by. v itself if there is none.
+/// Value further down in the run of v, to which a walk down for this node may jump: the last but
+/// one on its way; v if there is none.
 VarInfo& lower_end(const NodeInfo& node, VarInfo& v);
 
 /// The value, further up in the run of v, to which a walk up with this region may pass: one where

@@ -66,14 +66,15 @@ Regularizer parse_regularizer(const std::string& text);
 ///     ball            |A x - y| <= lambda, in place of |A x - y|^2 / 2
 std::vector<std::string> regularizer_names(bool only_relative = false);
 
-/// The factor of a function that is proportional to |x|; by default lambda.
+/// Factor of a term that is proportional to |x|, in place of its lambda.
 using WeightOf = std::function<Weight(const Regularizer&)>;
 
 /// Adds the functions to an objective with an image of these dimensions as its unknown. The first
 /// function that is not quadratic is `h`; constraints come first, so that the image obeys them.
 /// With several such functions random shifts are left out.
 ///
-/// The ball is left out: it takes the place of the data term.
+/// A ball is not added: it is a condition on the data, which the caller puts in place of the data
+/// term.
 ///
 /// Generalized variation makes the unknown larger: the image is part 0 of parts_of_unknown() along
 /// a new first dimension, and `A` of the objective takes it out.
@@ -83,8 +84,8 @@ using WeightOf = std::function<Weight(const Regularizer&)>;
 void add_regularizers(Objective& objective, const std::vector<Regularizer>& regularizers,
                       const Dims& image, const WeightOf& weight = {});
 
-/// Number of parts of that objective's unknown, 1 without generalized variation: the image, and a
-/// field with as many components as there are dimensions along which it acts.
+/// Number of parts of the unknown of that objective: 1; with tgv 1 + the number of its dimensions,
+/// for the image and its gradient field.
 index_t parts_of_unknown(const std::vector<Regularizer>& regularizers, const Dims& image);
 
 /// True if the weight is in the unit of the image. The weight of l2 has no unit, constraints have

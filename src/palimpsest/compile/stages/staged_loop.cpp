@@ -12,10 +12,11 @@ namespace {
 using ops::Loop;
 using ops::LoopParts;
 
-// Up to here room for all steps is made, although the loop may stop before.
+// Largest history, in bytes, whose memory is made for all steps at once, even if the loop stops
+// early.
 constexpr index_t kMostRoomBytes = index_t{1} << 20;
 
-// An array that is there for its extent.
+// An array of n elements in the memory of one: only its extent is read.
 Tensor of_extent(index_t n, Device device) {
   return n == 0 ? Tensor::empty({0}, DType::bool_, device)
                 : Tensor::zeros({1}, DType::bool_, device).expand({n});
@@ -28,7 +29,7 @@ Tensor first_rows(const Tensor& array, index_t n) {
   return is_small ? rows.clone() : rows;
 }
 
-// The rows are released one by one.
+// Joins the rows, and releases each when it is copied.
 Tensor stacked(std::vector<Tensor> rows, const TensorType& row, const std::string& what) {
   Extents extents{static_cast<index_t>(rows.size())};
   for (std::size_t k = 0; k < row.rank(); ++k) {
@@ -50,7 +51,7 @@ Tensor stacked(std::vector<Tensor> rows, const TensorType& row, const std::strin
   return result;
 }
 
-// The loop with a number of steps that the extent of one more input tells.
+// The same loop with one more input, whose extent is the number of steps.
 Apply closed_form(const Apply& node) {
   const auto& op = dynamic_cast<const Loop&>(node.op());
   LoopParts parts = op.structure();

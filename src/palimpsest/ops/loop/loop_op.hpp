@@ -145,9 +145,9 @@ std::vector<Variable> without_unused(const Apply& loop, const std::vector<bool>&
 void drop_unread(LoopParts& parts);
 /// Removes unused parts from the loops of a graph; returns the number of changed loops.
 int drop_unused_of_loops(FunctionGraph& graph);
-/// The value, computed by loops without their unused parts.
+/// Computes the same value by loops without their unused parts.
 Variable without_unused_of_loops(const Variable& v);
-/// The application to other inputs that overwrites nothing; nor do the bodies of a loop.
+/// Applies the op to other inputs with no input overwritten, in the bodies of loops neither.
 Apply pure_twin(const Apply& node, std::span<const Variable> inputs);
 /// The same loop with another graph for its body.
 Apply with_body(const Apply& loop, std::span<const Variable> inputs,

@@ -41,8 +41,8 @@ struct ProxType {
   double (*lipschitz)(const Prox& g) = nullptr;
   /// Throws when parameters or attributes make no sense; runs whenever one is made.
   void (*check)(const Prox& g) = nullptr;
-  /// True if g is the sum of functions of the parts along this dimension of its operand. Parameters
-  /// with an extent along it are then cut, parts and operators too. Null: along none.
+  /// True if g(x) = sum over i of g_i(x_i), x_i the slices of the operand along d. A cut along d
+  /// then cuts the parameters with an extent along d, the parts and the operators. Null: never.
   bool (*is_separable)(const Prox& g, const ND& d) = nullptr;
   /// The prox is one elementwise pass, which takes no memory: never cut for a budget.
   bool is_elementwise = false;
@@ -61,7 +61,7 @@ std::vector<std::string> prox_names();
   [[maybe_unused]] static const bool PALIMPSEST_CONCAT( \
       palimpsest_prox_is_registered_, __COUNTER__) = ::palimpsest::register_prox(type)
 
-/// The factor of a function: a number, or a value that may change between solves.
+/// Factor of a function: a number, or a Parameter, whose value may change between solves.
 class Weight {
  public:
   template <std::convertible_to<double> T>
@@ -80,8 +80,8 @@ struct ProxNode;
 
 /// A convex function that is known by its proximal operator: a cheap handle to an immutable node.
 ///
-/// Its dimensions are those of the space in which it is used, unless it was given some. Without
-/// any, the dimensions that belong together (`over`) are the leading axes.
+/// Dimensions: those given to its factory, else the dimensions of the operand. Without either,
+/// `over` stands for the leading axes.
 ///
 /// Threads  const members may be called concurrently
 class Prox {
@@ -97,7 +97,7 @@ class Prox {
   /// The same function for an operand with these dimensions, unless it has dimensions of its own.
   Prox bound_to(const Dims& dims) const;
   Prox renamed(const Renaming& names) const;
-  /// True if it is the sum of functions of the parts along this one of its dimensions.
+  /// True if g(x) = sum over i of g_i(x_i), x_i the slices along this dimension.
   bool is_separable(const ND& d) const;
   /// The function of a part of the operand, on views of the parameters.
   /// Errors   SplitError: a dimension along which it is not separable; ValueError: a slice without
