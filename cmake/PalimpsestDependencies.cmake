@@ -22,8 +22,6 @@ else()
   palimpsest_find(hdf5::hdf5 NAME HDF5 PACKAGE HDF5 COMPONENTS C TARGETS hdf5-shared PKG_CONFIG hdf5
     INSTALL "Debian libhdf5-dev" "Fedora hdf5-devel" "Arch hdf5" "conda hdf5" "Homebrew hdf5")
 endif()
-pkg_check_modules(FFTW3 REQUIRED IMPORTED_TARGET fftw3)
-pkg_check_modules(FFTW3F REQUIRED IMPORTED_TARGET fftw3f)
 # OpenBLAS without threads, linked statically and hidden: its own threads would outlive their work
 # and wait for ever without memory, and a shared library would share its state with the host
 # program. Else any BLAS with CBLAS and LAPACK, such as -DOPENBLAS_LIBRARY="libcblas.so;liblapack.so".

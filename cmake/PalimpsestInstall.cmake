@@ -13,7 +13,7 @@ install(TARGETS palimpsest EXPORT palimpsest_targets
 
 # A program that links a static library links what that stands on.
 if(NOT BUILD_SHARED_LIBS)
-  set(palimpsest_pc_requires "fftw3 fftw3f libhwy libxxhash fmt tbb libpng zlib pugixml")
+  set(palimpsest_pc_requires "libhwy libxxhash fmt tbb libpng zlib pugixml")
   set(palimpsest_pc_libs " -lm -ldl -Wl,-rpath,\${libdir}")
 endif()
 

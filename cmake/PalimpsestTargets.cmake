@@ -632,15 +632,13 @@ function(palimpsest_test name)
     # Sanitizers intercept dlopen(), which then ignores the run path to the modules.
     set(environment ENVIRONMENT_MODIFICATION LD_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR})
   endif()
-  # Estimated transforms are the same in every run, and write no file.
-  set(wisdom PALIMPSEST_FFT_WISDOM=off)
   set(others)
   if(T_TOGETHER)
     set(others TEST_FILTER -*${T_TOGETHER}.*)
     foreach(part RANGE 7)
       add_test(NAME ${T_TOGETHER}.Part${part}Of8 COMMAND ${name} --gtest_filter=*${T_TOGETHER}.*)
       set_tests_properties(${T_TOGETHER}.Part${part}Of8 PROPERTIES TIMEOUT 3600
-        ENVIRONMENT "${wisdom};GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${part}" ${environment})
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${part}" ${environment})
     endforeach()
   endif()
   set(lock)
@@ -648,5 +646,5 @@ function(palimpsest_test name)
     set(lock RESOURCE_LOCK ${T_LOCK})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST ${others}
-    PROPERTIES TIMEOUT 600 ${lock} ENVIRONMENT ${wisdom} ${environment})
+    PROPERTIES TIMEOUT 600 ${lock} ${environment})
 endfunction()

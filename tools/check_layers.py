@@ -7,7 +7,7 @@
    say `// Internal` in one of their first three lines.
 3. The command, the examples and the tests across layers include public headers only; a unit test
    may also include the internal headers of its own layer.
-4. A library with an adapter (FFTW, BLAS, HDF5, PNG, ...) is included from that one file.
+4. A library with an adapter (BLAS, HDF5, PNG, ...) is included from that one file.
 5. Every file names its licence in an SPDX line; every header has `#pragma once`, or if its name ends
    in `-inl.hpp` a guard that lets it in once per instruction set; no C++ file has more than 800 lines,
    no line more than 100 columns (literals between R"( and )" may).
@@ -37,7 +37,6 @@ CLIENTS = ["cli", "python"]
 TESTS_OF = {"model": {"memory"}, "samples": {"ops"}, "support": {"base", "device", "tensor"}, "lower": {"lower", "device", "ops"}, "inspect": {"inspect", "run", "compile"}}
 # Headers that only one file of src may include, its adapter.
 ADAPTED = {
-    "FFTW": r"fftw3\.h",
     "CBLAS": r"(openblas/)?cblas\.h",
     "LAPACKE": r"lapacke\.h",
     "HDF5": r"hdf5\.h",

@@ -7,15 +7,15 @@
 set -eu
 [ -z "${PALIMPSEST_SKIP_INSTALL:-}" ] || exit 0
 
-build='g++ cmake ninja-build pkg-config libfmt-dev libfftw3-dev libopenblas-serial-dev
-  libtbb-dev libhwy-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libpng-dev zlib1g-dev libpugixml-dev
+build='g++ cmake ninja-build pkg-config libfmt-dev libopenblas-serial-dev libtbb-dev
+  libhwy-dev libcli11-dev nlohmann-json3-dev libhdf5-dev libpng-dev zlib1g-dev libpugixml-dev
   librandom123-dev libxxhash-dev mricron-data'
 python="$build python3 python3-dev python3-venv"
 test="$python ccache libgtest-dev libgmock-dev spin python3-numpy python3-scipy ismrmrd-tools
   libismrmrd-dev libopenmpi-dev openmpi-bin clang-format git valgrind pocl-opencl-icd oclgrind ocl-icd-libopencl1
   opencl-headers"
 lint="$test clang-tidy"
-bench="$build libbenchmark-dev python3-numpy bart"
+bench="$build libbenchmark-dev libfftw3-dev python3-numpy bart"
 docs="$python doxygen"
 wheel="$python dpkg-dev"
 

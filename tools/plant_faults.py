@@ -255,7 +255,7 @@ class Workshop:
 
     def failing_test(self, program, timeout_s, number=-1):
         """The name of the first test that fails, None if all pass."""
-        environment = dict(os.environ, PALIMPSEST_FFT_WISDOM="off", PLANTED_FAULT=str(number),
+        environment = dict(os.environ, PLANTED_FAULT=str(number),
                            TMPDIR=str(self.base / "tmp"))
         (self.base / "tmp").mkdir(parents=True, exist_ok=True)
 

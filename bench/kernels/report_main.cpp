@@ -125,8 +125,7 @@ int main(int argc, char** argv) {
       {"elementwise", report_elementwise},
       {"copies", report_copies},
       {"sums", report_sums},
-      {"fused sums", report_fused_sums},
-      {"fft", report_fft}};
+      {"fused sums", report_fused_sums}};
   for (const auto& [name, section] : sections) {
     if (std::string(name).find(options.filter) != std::string::npos) section(options);
     std::fflush(stdout);

@@ -125,11 +125,6 @@ TEST(Embedding, APluginMayBeUnloaded) {
   EXPECT_EQ(ran.output, "");
 }
 
-TEST(Embedding, PlansKeepToOneThreadWhenTheHostHasToldFftwOtherwise) {
-  const Ran ran = run("timeout 100 " PALIMPSEST_FFTW_HOST);
-  EXPECT_EQ(ran.code, 0) << ran.output;
-}
-
 // Every limit gives the result or an error, never an endless wait.
 TEST(Embedding, TheCommandEndsUnderAnyLimitOfItsMemory) {
   if (kIsSanitized) GTEST_SKIP() << "sanitizers map more than any limit";

@@ -17,7 +17,7 @@ CLEAN = {
         HASH_SPDX + "palimpsest_layer(base LIBRARIES fmt)\n"
         "palimpsest_layer(memory LEVEL g\n  USES base  # the errors\n  LIBRARIES fmt)\n",
     "src/palimpsest/base/a.hpp": SPDX + "#pragma once\n#include <vector>\n",
-    "src/palimpsest/base/a.cpp": SPDX + '#include "palimpsest/base/a.hpp"\n#include <fftw3.h>\n',
+    "src/palimpsest/base/a.cpp": SPDX + '#include "palimpsest/base/a.hpp"\n#include <png.h>\n',
     "src/palimpsest/base/inner.hpp": SPDX + "// Internal.\n#pragma once\n",
     "src/palimpsest/memory/m.hpp": SPDX + '#pragma once\n#include "palimpsest/base/a.hpp"\n',
     "src/palimpsest/cli/main.cpp": SPDX + "#include <palimpsest/palimpsest.hpp>\n",
@@ -117,8 +117,8 @@ class CheckLayers(unittest.TestCase):
         self.assertNotIn("does not include", self.run_on({**tree, name: text}))
 
     def test_an_adapted_library_has_one_adapter(self):
-        self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <fftw3.h>\n"},
-                          "FFTW is included from 2 files, expected one")
+        self.assert_found({"src/palimpsest/memory/m.cpp": SPDX + "#include <png.h>\n"},
+                          "libpng is included from 2 files, expected one")
 
     def test_locks_are_those_that_know_of_fork(self):
         text = SPDX + "#include <mutex>  // std::mutex\nstd::lock_guard<M> a;\nstd::shared_mutex b;\n"

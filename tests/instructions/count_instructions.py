@@ -22,8 +22,7 @@ LARGEST = 1.3
 
 def counted(program):
     """The instructions of each case, by name."""
-    environment = dict(os.environ, PALIMPSEST_FFT_WISDOM="off",
-                       PALIMPSEST_FLAGS="threads=1")
+    environment = dict(os.environ, PALIMPSEST_FLAGS="threads=1")
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "counts")
         run = subprocess.run(

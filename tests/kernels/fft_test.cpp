@@ -41,8 +41,7 @@ TEST(Fft, AnySizesAxesLayoutsAgreeWithTheDefinition) {
   }
 }
 
-// Lengths that are computed as convolutions or by rows, the ends of their ranges, and neighbouring
-// lengths that are not.
+// Lengths that are computed as convolutions, with large prime factors, and neighbouring ones.
 TEST(Fft, LengthsWithLargePrimesAgreeWithTheDefinition) {
   Random random(81);
   for (const index_t n :
@@ -137,9 +136,10 @@ TEST(Fft, LongLinesTransformSinglePoints) {
       });
       expect_close(y, expected, describe(spec));
       spec.in_place = true;
-      if (lines.is_matrix) {  // one line of scratch, and tables
+      if (lines.is_matrix) {  // tables; a line of scratch, or two if lines are not dense
+        const std::size_t line_bytes = static_cast<std::size_t>(n) * item_size(dtype);
         EXPECT_LE(fft_plan(spec).external_bytes(),
-                  static_cast<std::size_t>(n) * item_size(dtype) * 6 / 5 + 100000)
+                  line_bytes * (lines.across ? 32 : 22) / 10 + 500000)
             << describe(spec);
       }
       execute(fft_plan(spec), x.address(0), x.address(0));
@@ -363,13 +363,12 @@ TEST(Fft, EveryInstructionSetGivesTheBitsOfThePlainLoops) {
   }
 }
 
-TEST(Fft, MeasuringGivesTheSameTransformAndTouchesNoUserData) {
+TEST(Fft, PlansTouchNoUserData) {
   Random random(76);
   for (const bool in_place : {false, true}) {
     Array x(DType::complex64, {3, 24, 20}, {-480, 20, -1}, 1), y(DType::complex64, {3, 24, 20});
     x.fill_normal(random);
     FftSpec spec = spec_for(x, in_place ? x : y, {1, 2});
-    spec.effort = FftEffort::measure;
     spec.in_place = in_place;
     const auto expected = naive(spec, x);
     const auto before = elements(x);
@@ -460,11 +459,11 @@ TEST(FftPlan, IsCachedBySpecAndOutlivesTheCache) {
   FftSpec spec = spec_for(x, x, {0, 1});
   const FftPlan plan = fft_plan(spec);
   EXPECT_EQ(&plan.impl(), &fft_plan(spec).impl());
-  EXPECT_EQ(plan.external_bytes(), 0U);
+  EXPECT_GT(plan.external_bytes(), 0U);  // tables
   spec.centered = true;
   const FftPlan other = fft_plan(spec);
   EXPECT_NE(&plan.impl(), &other.impl());
-  EXPECT_GT(other.external_bytes(), 0U);
+  EXPECT_GT(other.external_bytes(), plan.external_bytes());
   for (index_t n = 1; n < 100; ++n) {  // more than the cache keeps
     const Array small(DType::complex64, {n});
     fft_plan(spec_for(small, small, {0}));

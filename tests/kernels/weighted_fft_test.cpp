@@ -458,7 +458,7 @@ TEST(WeightedFft, RefusesSpectraThatDoNotFit) {
   }
 }
 
-// FFTW and chirps are the same on all instruction sets of a test; products with weights must be.
+// Transforms are the same on all instruction sets; products with weights must be too.
 TEST(WeightedFft, BitsAreTheSameOnEveryInstructionSet) {
   Random random(95);
   for (const DType dtype : {DType::complex64, DType::complex128}) {

@@ -15,8 +15,6 @@ import zipfile
 # Debian packages of the libraries that auditwheel copies, and of libraries linked or compiled into
 # ours.
 LICENCES = {
-    "libfftw3-double3": "GPL-3.0-or-later",  # of version 2 or later; with Apache-2.0 it is passed on under 3
-    "libfftw3-single3": "GPL-3.0-or-later",
     "libtbb12": "Apache-2.0",
     "libtbbbind-2-5": "Apache-2.0",
     "libtbbmalloc2": "Apache-2.0",

@@ -26,7 +26,7 @@ def has_mpi():
 
 
 def started(ranks, *command):
-    environment = {**os.environ, "PALIMPSEST_FLAGS": "threads=1", "PALIMPSEST_FFT_WISDOM": "off",
+    environment = {**os.environ, "PALIMPSEST_FLAGS": "threads=1",
                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # All ranks on one machine. Running as root is allowed: containers may have no other user.
     options = ["--oversubscribe", "--allow-run-as-root", "--mca", "btl", "self,vader", "--mca",

@@ -57,9 +57,9 @@ std::vector<std::string> processor_has() {
 
 // The settings among the variables of docs/howto/embed.md.
 constexpr std::array kVariables = {
-    "PALIMPSEST_FLAGS",   "PALIMPSEST_LOG",    "PALIMPSEST_FFT_WISDOM", "PALIMPSEST_KERNEL_CACHE",
-    "PALIMPSEST_KERNELS", "OPENBLAS_CORETYPE", "XDG_CACHE_HOME",        "OMPI_COMM_WORLD_SIZE",
-    "PMI_SIZE",           "MPI_LOCALNRANKS"};
+    "PALIMPSEST_FLAGS",     "PALIMPSEST_LOG",    "PALIMPSEST_KERNEL_CACHE",
+    "PALIMPSEST_KERNELS",   "OPENBLAS_CORETYPE", "XDG_CACHE_HOME",
+    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",          "MPI_LOCALNRANKS"};
 
 std::string environment() {
   std::string text;
@@ -107,8 +107,6 @@ void doctor(const DoctorOptions& options) {
       {"SIMD target",
        fmt::format("{} chosen at run time; other code for {}", libraries.vectors, built_for())},
       {"processor has", listed(processor_has())},
-      {"FFT", libraries.fft},
-      {"FFT plans", libraries.fft_plans},
       {"BLAS", libraries.blas},
       {"caches",
        fmt::format("{} bytes of a core, {} bytes in all", with_commas(libraries.core_cache_bytes),

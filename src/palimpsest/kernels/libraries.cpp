@@ -6,8 +6,6 @@
 #include <cstdint>
 
 #include "palimpsest/base/cache_size.hpp"
-#include "palimpsest/kernels/fft/fft.hpp"
-#include "palimpsest/kernels/fft/fft_wisdom.hpp"
 #include "palimpsest/kernels/matrices/blas.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
@@ -22,18 +20,11 @@ std::string vector_target() {
   return hwy::TargetName(targets & -targets);
 }
 
-std::string planning() {
-  const WisdomPlace& place = wisdom_place();
-  if (!place.measures) return "estimated";
-  return place.path.empty() ? "measured, kept in this process" : "measured, kept in " + place.path;
-}
-
 }  // namespace
 
 ComputeLibraries compute_libraries() {
-  return {
-      fft_library_version(), blas_library_version(), pool_threads(), vector_target(), planning(),
-      core_cache_bytes(),    streaming_bytes()};
+  return {blas_library_version(), pool_threads(), vector_target(), core_cache_bytes(),
+          streaming_bytes()};
 }
 
 }  // namespace palimpsest

@@ -33,7 +33,8 @@ void make_phases(index_t n, bool centered, bool forward, double scale,
       options.after.real.push_back(static_cast<T>(c % 2 == 0 ? scale : -scale) * sign);
     } else {
       options.before.complex.emplace_back(root_of_unity(c * (n - j) % n, n, forward));
-      options.after.complex.emplace_back(scale * root_of_unity(c * (c + n - j) % n, n, forward));
+      options.after.complex.emplace_back(static_cast<long double>(scale) *
+                                         root_of_unity(c * (c + n - j) % n, n, forward));
     }
   }
 }
@@ -185,22 +186,16 @@ void ArrayTransform<T>::make_passes(const std::vector<TransformAxis>& axes,
 }
 
 template <class T>
-std::unique_ptr<const ArrayPass<T>> ArrayTransform<T>::make_pass(const PassAxis& line,
-                                                                 std::vector<PassAxis> others,
-                                                                 bool transforms, double scale,
-                                                                 LineFactors factors) const {
-  if (transforms && factors == LineFactors::none && is_long_line<T>(line, spec.centered)) {
-    return std::make_unique<LongLine<T>>(
-        line, std::move(others),
-        typename LongLine<T>::Options{spec.forward, spec.centered, scale, spec.effort});
-  }
+std::unique_ptr<const LinePass<T>> ArrayTransform<T>::make_pass(const PassAxis& line,
+                                                                std::vector<PassAxis> others,
+                                                                bool transforms, double scale,
+                                                                LineFactors factors) const {
   typename LinePass<T>::Options options;
   options.transforms = transforms;
   options.forward = spec.forward;
-  options.effort = spec.effort;
   options.factors = factors;
   make_phases<T>(line.extent, spec.centered && transforms, spec.forward, scale, options);
-  return LinePass<T>::make(line, std::move(others), std::move(options));
+  return std::make_unique<const LinePass<T>>(line, std::move(others), std::move(options));
 }
 
 template <class T>

@@ -8,7 +8,6 @@
 
 #include "palimpsest/kernels/fft/fft.hpp"
 #include "palimpsest/kernels/fft/line_pass.hpp"
-#include "palimpsest/kernels/fft/long_line.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -58,13 +57,6 @@ struct TransformBlocks {
   }
 };
 
-/// Are lines of this axis transformed by passes of their own?
-template <class T>
-bool is_long_line(const PassAxis& line, bool centered) {
-  return line.given == line.extent && line.taken == line.extent &&
-         LongLine<T>::is_better(line.extent, centered);
-}
-
 /// The transform of a spec without weights.
 template <class T>
 class ArrayTransform final : public FftPlan::Impl {
@@ -96,16 +88,16 @@ class ArrayTransform final : public FftPlan::Impl {
   struct Stage {
     TransformBlocks blocks;
     std::unique_ptr<const Stage> slices;
-    std::vector<std::unique_ptr<const ArrayPass<T>>> passes;
+    std::vector<std::unique_ptr<const LinePass<T>>> passes;
   };
 
   std::unique_ptr<const Stage> make_stage(std::vector<TransformAxis> axes,
                                           std::size_t n_transformed, bool is_last) const;
   void make_passes(const std::vector<TransformAxis>& axes, std::size_t n_transformed, bool is_last,
                    Stage& stage) const;
-  std::unique_ptr<const ArrayPass<T>> make_pass(const PassAxis& line, std::vector<PassAxis> others,
-                                                bool transforms, double scale,
-                                                LineFactors factors) const;
+  std::unique_ptr<const LinePass<T>> make_pass(const PassAxis& line, std::vector<PassAxis> others,
+                                               bool transforms, double scale,
+                                               LineFactors factors) const;
   static void run_stage(const Stage& stage, const std::complex<T>* x, std::complex<T>* w,
                         std::complex<T>* y, const PassOperand& factors);
   static void run_block(const Stage& stage, const TransformBlocks::Begin& begin,

@@ -3,24 +3,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "palimpsest/base/shape.hpp"
 
 namespace palimpsest {
-
-/// Planning effort. `measure` tries algorithms on memory of its own, for at most 0.25 s per new
-/// line length, and keeps the measurements in a file in the user's cache folder. The environment
-/// variable PALIMPSEST_FFT_WISDOM names another file; its value `memory` keeps measurements in the
-/// process, `off` measures nothing. Results of one process agree bit for bit; those of several may
-/// differ by rounding. Lengths that SplitTransform takes are not measured, and have the same bits
-/// everywhere.
-enum class FftEffort : std::uint8_t { estimate, measure };
 
 /// Weights of a spectrum, which have the axes of the array.
 struct FftWeights {
@@ -53,7 +43,6 @@ struct FftSpec {
   /// With weights, at least two transformed axes, and axis 0 not among them; `out` has no axis 0,
   /// and its stride is not used.
   std::optional<FftFactors> factors = {};
-  FftEffort effort = FftEffort::measure;
   friend bool operator==(const FftSpec&, const FftSpec&) = default;
 };
 
@@ -66,9 +55,8 @@ class FftPlan {
   explicit FftPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
   const FftSpec& spec() const;
-  /// Bytes of tables and scratch that the plan holds. FFTW's own memory is not counted: FFTW does
-  /// not report it. Scratch exists for lines longer than 128 KiB; each further thread that runs the
-  /// plan adds one.
+  /// Bytes of tables and scratch that the plan holds. Scratch exists for panels of lines of more
+  /// than 256 KiB; each further thread that runs the plan adds one.
   std::size_t external_bytes() const;
   const Impl& impl() const { return *impl_; }
 
@@ -110,14 +98,10 @@ struct FftOperands {
 ///          they are in cache. Where zeros make it smaller, the spectrum along the first axis is
 ///          kept instead, and its slices go there and back. An image in a spectrum of twice its
 ///          extents takes 3/4 of the transforms in 2-D, 7/12 in 3-D. 256 KiB of stack per thread.
-///          Lines run on oneTBB threads; the result depends neither on their number nor on strides
-///          or alignment
-/// Source   Gentleman & Sande 1966, doi:10.1145/1464291.1464352; Frigo & Johnson 2005,
-///          doi:10.1109/JPROC.2004.840301
+///          Lines run on oneTBB threads. Bits of a line depend on its elements, its length and the
+///          precision alone: not on threads, strides, neighbours, instruction set or process
+/// Source   Gentleman & Sande 1966, doi:10.1145/1464291.1464352
 void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands = {});
-
-/// Name and version of the FFT library.
-std::string fft_library_version();
 
 /// Forgets all cached plans; handles stay valid.
 void clear_fft_cache();

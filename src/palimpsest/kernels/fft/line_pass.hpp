@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "palimpsest/base/fork.hpp"
-#include "palimpsest/kernels/fft/fftw.hpp"
-#include "palimpsest/kernels/fft/line_twiddles.hpp"
+#include "palimpsest/kernels/fft/line_transform.hpp"
 #include "palimpsest/kernels/fft/panel_copy.hpp"
 #include "palimpsest/kernels/fft/panel_weights.hpp"
-#include "palimpsest/kernels/fft/row_transform.hpp"
 
 namespace palimpsest {
 
@@ -46,21 +44,6 @@ struct PassOperand {
   bool adds = false;               // factors `conjugated`: adds its results
 };
 
-/// A pass over an array, into another one or in place.
-template <class T>
-class ArrayPass {
- public:
-  ArrayPass() = default;
-  ArrayPass(const ArrayPass&) = delete;
-  ArrayPass& operator=(const ArrayPass&) = delete;
-  virtual ~ArrayPass() = default;
-  /// Aliases  y is x with the same strides, or disjoint
-  virtual void run(const std::complex<T>* x, std::complex<T>* y,
-                   const PassOperand& operand) const = 0;
-  /// Bytes of tables and scratch.
-  virtual std::size_t bytes() const = 0;
-};
-
 /// Scratch of one size that is kept between runs. Concurrent runs get one each.
 class KeptScratch {
  public:
@@ -69,50 +52,50 @@ class KeptScratch {
   /// Calls f(std::byte* scratch).
   template <class F>
   void use(const F& f) {
-    std::unique_ptr<FftMemory> memory = take();
+    std::unique_ptr<AlignedMemory> memory = take();
     f(memory->data());
     give_back(std::move(memory));
   }
 
  private:
-  std::unique_ptr<FftMemory> take();
-  void give_back(std::unique_ptr<FftMemory> memory);
+  std::unique_ptr<AlignedMemory> take();
+  void give_back(std::unique_ptr<AlignedMemory> memory);
 
   std::size_t bytes_ = 0;
   Mutex mutex_;
-  std::vector<std::unique_ptr<FftMemory>> spare_;
+  std::vector<std::unique_ptr<AlignedMemory>> spare_;
 };
 
 /// y = after * FFT(before * x) for every line along one axis; with weights w, y = F'(w FFT(x)) with
 /// the transform F' of the other sign.
 ///
-/// Panels of neighbouring lines are copied to dense scratch, transformed and copied back, so that
-/// whole cache lines are used for any strides. The copies apply phases and scales. Results do not
-/// depend on alignment. The two forms keep a panel as lines or as rows of all lines.
+/// Panels of neighbouring lines are transformed from one array to the other, as rows or as dense
+/// lines, or through scratch where a side has another layout, so that whole cache lines are used
+/// for any strides. Results do not depend on layouts and alignment.
 template <class T>
-class LinePass : public ArrayPass<T> {
+class LinePass {
  public:
   struct Options {
     bool transforms = true;  // else y = after * before * x
     bool forward = true;
-    FftEffort effort = FftEffort::estimate;
     LinePhases<T> before = {}, after = {};
-    /// Additional factors after the transform, for lines that repeat along one axis only; not
-    /// owned.
-    const LineTwiddles<T>* twiddles = nullptr;
     /// Then there are no other factors.
     std::optional<PassWeights<T>> weights = {};
     /// Their strides are those of weights.
     LineFactors factors = LineFactors::none;
   };
   /// `others`: the axes along which lines repeat.
-  static std::unique_ptr<LinePass> make(const PassAxis& line, std::vector<PassAxis> others,
-                                        Options options);
+  LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
+  LinePass(const LinePass&) = delete;
+  LinePass& operator=(const LinePass&) = delete;
+  ~LinePass();
 
-  void run(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand) const override;
-  std::size_t bytes() const override;
+  /// Aliases  y is x with the same strides, or disjoint
+  void run(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand) const;
+  /// Bytes of tables and scratch.
+  std::size_t bytes() const;
 
- protected:
+ private:
   // A panel: its first lines on both sides, and its weights or factors.
   struct Panel {
     const std::complex<T>* from;
@@ -133,11 +116,27 @@ class LinePass : public ArrayPass<T> {
     PanelSide side() const { return are_lines ? PanelSide{distance, 1} : PanelSide{1, distance}; }
     index_t line_extent() const { return are_lines ? length : count; }
   };
+  // A panel where it is transformed.
+  struct Place {
+    std::complex<T>* first;
+    PanelSide side;
+    index_t extent;  // of lines
+    std::array<T, 2> factors{1, 1};
+  };
 
-  LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
-  /// Ends the construction of a form: the lines of a full panel, and the scratch of one.
-  void cut_into_panels(index_t lines, index_t scratch_numbers, std::size_t scratch_bytes = 0);
-  virtual void run_panel(const Panel& panel, std::complex<T>* scratch, bool is_in_place) const = 0;
+  void order_axes();
+  void take_factors();
+  void choose_layout();
+  void cut_into_panels(index_t lines);
+  Panel panel(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand,
+              index_t task) const;
+  void run_panel(const Panel& panel, std::complex<T>* scratch) const;
+  Runs runs(index_t lines) const;
+  void load(const Panel& panel, std::complex<T>* numbers, std::complex<T>* spare) const;
+  void store(const Panel& panel, std::complex<T>* numbers, std::complex<T>* spare) const;
+  void weigh(const Panel& panel, std::complex<T>* numbers, std::byte* weights) const;
+  void transform(const Place& from, const Place& to, index_t lines, bool forward,
+                 std::byte* scratch) const;
   bool has_dense_lines() const;
   // `spare`: memory for factors of the panel.
   void multiply_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
@@ -145,21 +144,25 @@ class LinePass : public ArrayPass<T> {
   void combine_runs(const Panel& panel, std::complex<T>* numbers, const Runs& runs,
                     std::complex<T>* spare) const;
   index_t panels_in_scratch() const { return options_.factors == LineFactors::none ? 1 : 2; }
+  bool fits(const PanelSide& side) const { return (is_rows_ ? side.line : side.step) == 1; }
+  bool loads() const;
+  bool stores() const;
+  LineLayout layout() const { return is_rows_ ? LineLayout::rows : LineLayout::dense; }
 
   PassAxis line_;
   PassAxis panel_;  // axis along which neighbouring lines form a panel
   Options options_;
-  index_t lines_ = 1;  // lines of a full panel
   std::optional<PanelWeights<T>> weights_;
-
- private:
-  void order_axes();
-  Panel panel(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand,
-              index_t task) const;
-
+  std::shared_ptr<const LineTransform<T>> transform_;  // null: copies
+  // Real phases, where the transform takes them; others are in options_.
+  std::array<T, 2> before_{1, 1}, after_{1, 1};
+  bool is_rows_ = false;
+  index_t lines_ = 1;                // lines of a full panel
+  index_t width_ = 0, numbers_ = 0;  // lines or their distance, and numbers, in scratch
+  index_t weight_numbers_ = 0;
   std::vector<PassAxis> outer_;  // outermost first
   index_t panels_ = 1, tasks_ = 1;
-  mutable std::unique_ptr<KeptScratch> scratch_;  // for lines too long for the thread's own
+  mutable std::unique_ptr<KeptScratch> scratch_;  // for panels too large for the thread's own
 };
 
 }  // namespace palimpsest

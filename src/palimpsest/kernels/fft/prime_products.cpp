@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "palimpsest/kernels/fft/prime_products.hpp"
 
-#include <algorithm>
+#include <complex>
 
-#include "palimpsest/kernels/fft/chirp_line.hpp"
-#include "palimpsest/kernels/fft/line_twiddles.hpp"
+#include "palimpsest/kernels/fft/line_transform.hpp"
 
 namespace palimpsest {
 namespace {
@@ -24,20 +23,13 @@ std::vector<int> powers_of_root(int p) {
 }  // namespace
 
 template <class T>
-bool PrimeProducts<T>::is_better(index_t p) {
-  const index_t half = (p - 1) / 2;
-  return p > 2 && largest_prime_factor(p) == p && half >= kLeastRows &&
-         (half % 2 == 0 || half % 3 == 0);
-}
-
-template <class T>
 PrimeProducts<T>::PrimeProducts(index_t p) {
   const int n = static_cast<int>(p), half = (n - 1) / 2;
   const std::vector<int> powers = powers_of_root(n);
-  std::vector<double> cosines, sines;
+  std::vector<long double> cosines, sines;
   for (int k = 0; k < half; ++k) {
     pairs.push_back(powers[static_cast<std::size_t>(k)]);
-    const std::complex<double> root = root_of_unity(pairs.back(), p, false);
+    const std::complex<long double> root = root_of_unity(pairs.back(), p, false);
     cosines.push_back(root.real());
     sines.push_back(root.imag());
   }
@@ -48,17 +40,17 @@ PrimeProducts<T>::PrimeProducts(index_t p) {
 // The matrix with h(k + j) in row k and column j, where h are the factors, continued with or
 // without a change of sign.
 template <class T>
-void PrimeProducts<T>::add(const std::vector<double>& factors, bool is_positive, int at,
+void PrimeProducts<T>::add(const std::vector<long double>& factors, bool is_positive, int at,
                            bool adds_first) {
   const int n = static_cast<int>(factors.size());
-  const double sign = is_positive ? 1 : -1;
+  const long double sign = is_positive ? 1 : -1;
   const auto h = [&](int m) {
-    const double value = factors[static_cast<std::size_t>(m % n)];
+    const long double value = factors[static_cast<std::size_t>(m % n)];
     return m / n % 2 == 0 ? value : sign * value;
   };
   if (n >= kLeastRows && is_positive && n % 2 == 0) {
     const int m = n / 2;
-    std::vector<double> even, odd;
+    std::vector<long double> even, odd;
     for (int k = 0; k < m; ++k) {
       even.push_back((h(k) + h(k + m)) / 2);
       odd.push_back((h(k) - h(k + m)) / 2);
@@ -71,7 +63,7 @@ void PrimeProducts<T>::add(const std::vector<double>& factors, bool is_positive,
   }
   if (n >= kLeastRows && n % 3 == 0) {
     const int m = n / 3;
-    std::vector<double> common;
+    std::vector<long double> common;
     for (int k = 0; k < m; ++k) common.push_back((h(k) + sign * h(k + m) + h(k + 2 * m)) / 3);
     const auto c = [&](int k) {
       return k < m ? common[static_cast<std::size_t>(k)]
@@ -82,7 +74,7 @@ void PrimeProducts<T>::add(const std::vector<double>& factors, bool is_positive,
       for (int j = 0; j < 2 * m; ++j) {
         // Of the parts of m rows: 0 and 1 along either side, 2 along both.
         const int part = k / m + j / m, rows = k % m + j % m;
-        const double less = part == 1 ? sign * c(rows) : c(rows);
+        const long double less = part == 1 ? sign * c(rows) : c(rows);
         rest.factors.push_back(static_cast<T>(h(rows + part * m) - less));
       }
     }
@@ -97,6 +89,13 @@ void PrimeProducts<T>::add(const std::vector<double>& factors, bool is_positive,
     for (int j = 0; j < n; ++j) all.factors.push_back(static_cast<T>(h(k + j)));
   }
   products.push_back(std::move(all));
+}
+
+template <class T>
+std::size_t PrimeProducts<T>::count() const {
+  std::size_t count = 0;
+  for (const Product& product : products) count += product.factors.size();
+  return count;
 }
 
 template struct PrimeProducts<float>;

@@ -2,6 +2,7 @@
 // Internal: sums of products of DFTs of prime length, with fewer products.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "palimpsest/base/dtype.hpp"
@@ -38,12 +39,12 @@ struct PrimeProducts {
   /// The elements of the pairs: k and p - k.
   std::vector<int> pairs;
 
-  /// Is it faster for p than plain sums? Only for primes with a pair of sums to fold.
-  static bool is_better(index_t p);
   explicit PrimeProducts(index_t p);
+  /// Factors in all products.
+  std::size_t count() const;
 
  private:
-  void add(const std::vector<double>& factors, bool is_positive, int at, bool adds_first);
+  void add(const std::vector<long double>& factors, bool is_positive, int at, bool adds_first);
 };
 
 }  // namespace palimpsest

@@ -139,8 +139,7 @@ HWY_AFTER_NAMESPACE();
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/base/thread_scratch.hpp"
-#include "palimpsest/kernels/fft/fftw.hpp"
-#include "palimpsest/kernels/fft/line_twiddles.hpp"
+#include "palimpsest/kernels/fft/line_transform.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -150,7 +149,7 @@ HWY_EXPORT(double_loops);
 
 namespace {
 
-// Number of lines gathered and scattered together, so that cache lines are used whole.
+// Number of lines transformed together.
 constexpr index_t kTogether = 16;
 constexpr index_t kScratchBytes = 393216;
 
@@ -214,11 +213,11 @@ class RealLines {
         to_half_(to_half),
         row_((h_ + 1 + 7) / 8 * 8),
         roots_(roots_of<T>(n_, to_half)),
-        plan_(LinePlan<T>::find_or_make(h_, 1, h_, to_half, FftEffort::measure)) {
+        transform_(LineTransform<T>::find_or_make(h_)) {
     for (std::size_t i = 0; i < real.rank(); ++i) {
-      if (i == axis || real.extents[i] == 1) continue;
-      others_.push_back({real.extents[i], real.strides[i], half.strides[i]});
-      n_lines_ *= real.extents[i];
+      if (i != axis && real.extents[i] != 1) {
+        others_.push_back({real.extents[i], real.strides[i], half.strides[i]});
+      }
     }
     // std::stable_sort would allocate.
     for (std::size_t i = 1; i < others_.size(); ++i) {
@@ -226,118 +225,119 @@ class RealLines {
         std::swap(others_[k - 1], others_[k]);
       }
     }
-    const index_t room = kScratchBytes / static_cast<index_t>(sizeof(Complex)) - 2 * row_;
-    together_ = std::clamp<index_t>(room / (2 * row_), 1, kTogether);
+    join_axes();
+    const auto inner = static_cast<index_t>(transform_->scratch_bytes(LineLayout::dense, 1));
+    const index_t room = (kScratchBytes - inner) / static_cast<index_t>(sizeof(Complex));
+    together_ = std::clamp<index_t>(room / (3 * row_), 1, kTogether);
+    for (const OtherAxis& axis : others_) n_outer_ *= axis.extent;
   }
 
   void run() const {
-    const index_t tasks = (n_lines_ + together_ - 1) / together_;
+    const index_t batches = (inner_.extent + together_ - 1) / together_;
+    const index_t tasks = n_outer_ * batches;
     parallel_ranges(tasks, kParallelGrain / (together_ * n_) + 1, [&](index_t begin, index_t end) {
       const Scratched<RealMemory> memory;
       for (index_t task = begin; task < end; ++task) {
-        const index_t first = task * together_;
-        run_lines(first, std::min(together_, n_lines_ - first),
+        const index_t first = task % batches * together_;
+        run_lines(task / batches, first, std::min(together_, inner_.extent - first),
                   reinterpret_cast<Complex*>(memory->bytes.data()));
       }
     });
   }
 
  private:
-  struct Line {
+  // The last axis, and all that have even steps with it.
+  void join_axes() {
+    if (others_.empty()) return;
+    inner_ = others_.back();
+    others_.pop_back();
+    while (!others_.empty() && others_.back().real == inner_.real * inner_.extent &&
+           others_.back().half == inner_.half * inner_.extent) {
+      inner_.extent *= others_.back().extent;
+      others_.pop_back();
+    }
+  }
+
+  // Lines in progress. On a side where they do not fit they lie in scratch, row_ numbers apart.
+  struct Batch {
     T* real;
     Complex* half;
-  };
-  Line line(index_t number) const {
-    Line result{real_, half_};
-    for (std::size_t i = others_.size(); i-- > 0;) {
-      const index_t position = number % others_[i].extent;
-      number /= others_[i].extent;
-      result.real += position * others_[i].real;
-      result.half += position * others_[i].half;
-    }
-    return result;
-  }
-
-  // Lines in progress; on a side where they are not dense they lie in scratch.
-  struct Batch {
-    const RealLines& all;
-    Complex* scratch;
+    index_t real_line, half_line;  // between lines
     index_t count;
-    std::array<Line, kTogether> lines{};
-
-    Complex* half_in_scratch(index_t c) const { return scratch + (2 + 2 * c) * all.row_; }
-    Complex* real_in_scratch(index_t c) const { return half_in_scratch(c) + all.row_; }
-    Complex* half(index_t c) const {
-      return all.half_step_ == 1 ? lines[at(c)].half : half_in_scratch(c);
-    }
-    // The real side as complex numbers.
-    Complex* real(index_t c) const {
-      return all.real_step_ == 1 ? reinterpret_cast<Complex*>(lines[at(c)].real)
-                                 : real_in_scratch(c);
-    }
-    // Calls f(element in the array, element in scratch) for all real elements, or for those of half
-    // spectra, where lines are not dense in the array.
-    template <class F>
-    void for_real(const F& f) const {
-      if (all.real_step_ == 1) return;
-      for (index_t j = 0; j < all.n_; ++j) {
-        for (index_t c = 0; c < count; ++c) {
-          f(lines[at(c)].real[j * all.real_step_], numbers(real_in_scratch(c))[j]);
-        }
-      }
-    }
-    template <class F>
-    void for_half(const F& f) const {
-      if (all.half_step_ == 1) return;
-      for (index_t k = 0; k <= all.h_; ++k) {
-        for (index_t c = 0; c < count; ++c) {
-          f(lines[at(c)].half[k * all.half_step_], half_in_scratch(c)[k]);
-        }
-      }
-    }
   };
 
-  void run_lines(index_t first, index_t count, Complex* scratch) const {
-    Batch batch{*this, scratch, count};
-    for (index_t c = 0; c < count; ++c) batch.lines[at(c)] = line(first + c);
-    to_half_ ? to_halves(batch) : to_reals(batch);
-  }
+  bool real_fits() const { return real_step_ == 1 && inner_.real % 2 == 0; }
+  bool half_fits() const { return half_step_ == 1; }
 
-  void to_halves(const Batch& batch) const {
-    Complex* const z = batch.scratch;
-    Complex* const aligned = z + row_;
-    batch.for_real([](const T& x, T& dense) { dense = x; });
-    for (index_t c = 0; c < batch.count; ++c) {
-      const Complex* x = batch.real(c);
-      if (!LinePlan<T>::fits(x)) {
-        std::memcpy(static_cast<void*>(aligned), x, static_cast<std::size_t>(n_) * sizeof(T));
-        x = aligned;
-      }
-      plan_->execute(x, z);
-      spectrum_loops<T>().apart(h_, numbers(z), roots_.re.data(), roots_.im.data(), scale_,
-                                numbers(batch.half(c)));
+  void run_lines(index_t outer, index_t first, index_t count, Complex* scratch) const {
+    Batch array{real_ + first * inner_.real, half_ + first * inner_.half, inner_.real, inner_.half,
+                count};
+    for (std::size_t i = others_.size(); i-- > 0;) {
+      const index_t position = outer % others_[i].extent;
+      outer /= others_[i].extent;
+      array.real += position * others_[i].real;
+      array.half += position * others_[i].half;
     }
-    batch.for_half([](Complex& y, const Complex& dense) { y = dense; });
+    Complex* const z = scratch;
+    scratch += together_ * row_;
+    Batch dense = array;
+    if (!real_fits()) {
+      dense.real = numbers(scratch);
+      dense.real_line = 2 * row_;
+    }
+    scratch += together_ * row_;
+    if (!half_fits()) {
+      dense.half = scratch;
+      dense.half_line = row_;
+    }
+    scratch += together_ * row_;
+    auto* const inner = reinterpret_cast<std::byte*>(scratch);
+    to_half_ ? to_halves(array, dense, z, inner) : to_reals(array, dense, z, inner);
   }
 
-  void to_reals(const Batch& batch) const {
-    Complex* const z = batch.scratch;
-    Complex* const aligned = z + row_;
-    batch.for_half([](const Complex& y, Complex& dense) { dense = y; });
-    for (index_t c = 0; c < batch.count; ++c) {
-      spectrum_loops<T>().together(h_, numbers(batch.half(c)), roots_.re.data(), roots_.im.data(),
-                                   scale_, numbers(z));
-      Complex* const x = batch.real(c);
-      const bool fits = LinePlan<T>::fits(x);
-      plan_->execute(z, fits ? x : aligned);
-      if (!fits) {
-        std::memcpy(static_cast<void*>(x), aligned, static_cast<std::size_t>(n_) * sizeof(T));
+  // Calls f(element in the array, element in scratch) for all real elements, or for those of half
+  // spectra.
+  template <class F>
+  void for_real(const Batch& array, const Batch& dense, const F& f) const {
+    for (index_t j = 0; j < n_; ++j) {
+      for (index_t c = 0; c < array.count; ++c) {
+        f(array.real[c * array.real_line + j * real_step_], dense.real[c * dense.real_line + j]);
       }
     }
-    batch.for_real([](T& x, const T& dense) { x = dense; });
+  }
+  template <class F>
+  void for_half(const Batch& array, const Batch& dense, const F& f) const {
+    for (index_t k = 0; k <= h_; ++k) {
+      for (index_t c = 0; c < array.count; ++c) {
+        f(array.half[c * array.half_line + k * half_step_], dense.half[c * dense.half_line + k]);
+      }
+    }
   }
 
-  static std::size_t at(index_t c) { return static_cast<std::size_t>(c); }
+  void to_halves(const Batch& array, const Batch& dense, Complex* z, std::byte* inner) const {
+    if (!real_fits()) for_real(array, dense, [](const T& x, T& copy) { copy = x; });
+    auto* const x = reinterpret_cast<const Complex*>(dense.real);
+    transform_->execute(
+        {x, z, dense.real_line / 2, 1, row_, 1, dense.count, h_, h_, /*forward=*/true}, inner);
+    for (index_t c = 0; c < dense.count; ++c) {
+      spectrum_loops<T>().apart(h_, numbers(z + c * row_), roots_.re.data(), roots_.im.data(),
+                                scale_, numbers(dense.half + c * dense.half_line));
+    }
+    if (!half_fits()) for_half(array, dense, [](Complex& y, const Complex& copy) { y = copy; });
+  }
+
+  void to_reals(const Batch& array, const Batch& dense, Complex* z, std::byte* inner) const {
+    if (!half_fits()) for_half(array, dense, [](const Complex& y, Complex& copy) { copy = y; });
+    for (index_t c = 0; c < dense.count; ++c) {
+      spectrum_loops<T>().together(h_, numbers(dense.half + c * dense.half_line), roots_.re.data(),
+                                   roots_.im.data(), scale_, numbers(z + c * row_));
+    }
+    auto* const x = reinterpret_cast<Complex*>(dense.real);
+    transform_->execute(
+        {z, x, row_, 1, dense.real_line / 2, 1, dense.count, h_, h_, /*forward=*/false}, inner);
+    if (!real_fits()) for_real(array, dense, [](T& x_j, const T& copy) { x_j = copy; });
+  }
+
   static T* numbers(Complex* z) { return reinterpret_cast<T*>(z); }
 
   T* real_;
@@ -346,10 +346,11 @@ class RealLines {
   T scale_;
   bool to_half_;
   index_t row_;  // elements between lines in scratch
-  index_t together_ = 1, n_lines_ = 1;
+  index_t together_ = 1, n_outer_ = 1;
   SmallVector<OtherAxis, kMaxRank> others_;  // outermost first
+  OtherAxis inner_{1, 0, 0};                 // along which lines are transformed together
   const Roots<T>& roots_;
-  std::shared_ptr<const LinePlan<T>> plan_;
+  std::shared_ptr<const LineTransform<T>> transform_;
 };
 
 MutableView writable(const ConstView& v) {

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
 namespace HWY_NAMESPACE {
 
-void split_double(const SplitTransform<double>& transform, const SplitLines<double>& lines,
+void split_double(const SplitTransform<double>& transform, const TransformLines<double>& lines,
                   double* rows) {
   run_split(transform, lines, rows);
 }
@@ -29,7 +29,7 @@ namespace palimpsest {
 HWY_EXPORT(split_double);
 
 template <>
-void SplitTransform<double>::execute(const SplitLines<double>& lines, std::byte* scratch) const {
+void SplitTransform<double>::run(const TransformLines<double>& lines, std::byte* scratch) const {
   HWY_DYNAMIC_DISPATCH(split_double)(*this, lines, reinterpret_cast<double*>(scratch));
 }
 

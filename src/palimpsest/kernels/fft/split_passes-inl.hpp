@@ -18,6 +18,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "palimpsest/kernels/fft/split_lanes-inl.hpp"
+#include "palimpsest/kernels/fft/split_primes-inl.hpp"
 #include "palimpsest/kernels/fft/split_radices-inl.hpp"
 #include "palimpsest/kernels/fft/split_transform.hpp"
 
@@ -28,14 +30,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class T>
-using Lanes = hn::ScalableTag<T>;
-template <class T>
-using Vector = hn::Vec<Lanes<T>>;
-template <class T>
-using Numbers = Split<Vector<T>>;
-template <class T>
-constexpr index_t kWidth = hn::MaxLanes(Lanes<T>());
 // Lines in a vector with four elements of each.
 template <class T>
 constexpr index_t kDenseLines = kWidth<T> / 4;
@@ -44,124 +38,32 @@ constexpr index_t kFirstLevel = 32768;
 // Bytes between rows that hardware does not prefetch.
 constexpr index_t kFar = 2048;
 
-// ------------------------------------------------------------------------- exchanges of lanes
-
-// Real parts, and imaginary parts, of the complex numbers in a and b. Block by block: lanes of a,
-// then lanes of b.
-template <class T>
-HWY_INLINE Numbers<T> apart(Vector<T> a, Vector<T> b) {
-#if HWY_TARGET == HWY_SCALAR
-  return {a, b};
-#else
-  const Lanes<T> d;
-  if constexpr (sizeof(T) == 8) {
-    return {hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)};
-  } else {
-#if HWY_TARGET <= HWY_AVX3
-    return {Vector<T>{_mm512_shuffle_ps(a.raw, b.raw, _MM_SHUFFLE(2, 0, 2, 0))},
-            Vector<T>{_mm512_shuffle_ps(a.raw, b.raw, _MM_SHUFFLE(3, 1, 3, 1))}};
-#elif HWY_TARGET == HWY_AVX2
-    return {Vector<T>{_mm256_shuffle_ps(a.raw, b.raw, _MM_SHUFFLE(2, 0, 2, 0))},
-            Vector<T>{_mm256_shuffle_ps(a.raw, b.raw, _MM_SHUFFLE(3, 1, 3, 1))}};
-#else
-    return {hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a)};
-#endif
-  }
-#endif
-}
-// The inverse: a, then b.
-template <class T>
-HWY_INLINE std::array<Vector<T>, 2> together(Numbers<T> z) {
-#if HWY_TARGET == HWY_SCALAR
-  return {z.re, z.im};
-#else
-  const Lanes<T> d;
-  return {hn::InterleaveLower(d, z.re, z.im), hn::InterleaveUpper(d, z.re, z.im)};
-#endif
-}
-
-template <bool kExchanges, class T>
-HWY_INLINE void exchange(Numbers<T>& z) {
-  if constexpr (kExchanges) {
-    const Vector<T> re = z.re;
-    z.re = z.im;
-    z.im = re;
-  }
-}
-
-#if HWY_TARGET != HWY_SCALAR
-#if HWY_TARGET <= HWY_AVX3
-// Lanes of a and, from number kWidth on, of b.
-template <int... kLanes>
-HWY_INLINE Vector<float> select(Vector<float> a, Vector<float> b) {
-  alignas(64) static constexpr std::int32_t kTable[] = {kLanes...};
-  return Vector<float>{_mm512_permutex2var_ps(a.raw, _mm512_load_si512(kTable), b.raw)};
-}
-template <int... kLanes>
-HWY_INLINE Vector<double> select(Vector<double> a, Vector<double> b) {
-  alignas(64) static constexpr std::int64_t kTable[] = {kLanes...};
-  return Vector<double>{_mm512_permutex2var_pd(a.raw, _mm512_load_si512(kTable), b.raw)};
-}
-#endif
-
-// Transposes the squares of four lanes of four vectors.
-template <class T>
-HWY_INLINE void transpose(Vector<T> (&r)[4]) {
-  const Lanes<T> d;
-  const Vector<T> a = hn::InterleaveLower(d, r[0], r[1]), b = hn::InterleaveUpper(d, r[0], r[1]);
-  const Vector<T> c = hn::InterleaveLower(d, r[2], r[3]), e = hn::InterleaveUpper(d, r[2], r[3]);
-  if constexpr (sizeof(T) == 4) {
-    const hn::RepartitionToWide<Lanes<T>> pairs;
-    const auto wide = [&](Vector<T> v) HWY_ATTR { return hn::BitCast(pairs, v); };
-    r[0] = hn::BitCast(d, hn::InterleaveLower(pairs, wide(a), wide(c)));
-    r[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, wide(a), wide(c)));
-    r[2] = hn::BitCast(d, hn::InterleaveLower(pairs, wide(b), wide(e)));
-    r[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, wide(b), wide(e)));
-  } else {
-#if HWY_TARGET <= HWY_AVX3
-    r[0] = select<0, 1, 8, 9, 4, 5, 12, 13>(a, c);
-    r[1] = select<0, 1, 8, 9, 4, 5, 12, 13>(b, e);
-    r[2] = select<2, 3, 10, 11, 6, 7, 14, 15>(a, c);
-    r[3] = select<2, 3, 10, 11, 6, 7, 14, 15>(b, e);
-#elif HWY_TARGET == HWY_AVX2
-    r[0] = hn::ConcatLowerLower(d, c, a);
-    r[1] = hn::ConcatLowerLower(d, e, b);
-    r[2] = hn::ConcatUpperUpper(d, c, a);
-    r[3] = hn::ConcatUpperUpper(d, e, b);
-#endif
-  }
-}
-
-// Four numbers, repeated in all lanes.
-template <class T>
-HWY_INLINE Vector<T> load_four(const T* p) {
-  const Lanes<T> d;
-  if constexpr (sizeof(T) == 4) {
-    return hn::LoadDup128(d, p);
-  } else {
-#if HWY_TARGET <= HWY_AVX3
-    return Vector<T>{_mm512_broadcast_f64x4(_mm256_loadu_pd(p))};
-#else
-    return hn::LoadU(d, p);
-#endif
-  }
-}
-#endif  // HWY_TARGET != HWY_SCALAR
-
 // ------------------------------------------------------------------------- rows of the array
+
+// Factors of elements 0 .. 3, and of those behind them again.
+template <class T>
+struct Pattern {
+  T factors[4];
+  bool is_one;
+  explicit Pattern(const std::array<T, 2>& of)
+      : factors{of[0], of[1], of[0], of[1]}, is_one(of[0] == T{1} && of[1] == T{1}) {}
+};
 
 // A side of a panel of rows: kWidth lines side by side, or less. kExchanges: real and imaginary
 // parts.
 template <class T, bool kExchanges>
 struct RowSide {
   T* first;
-  index_t step;      // from row to row, in numbers
-  index_t second;    // from the first to the second vector of a row
-  index_t rows;      // that the array has: those behind them are zeros, or not stored
-  index_t lines;     // that are stored
-  const T* factors;  // of rows, `factor_step` apart; null: none
-  index_t factor_step;
-  bool asks;  // prefetches the lines behind these
+  index_t step;    // from row to row, in numbers
+  index_t second;  // from the first to the second vector of a row
+  index_t rows;    // that the array has: those behind them are zeros, or not stored
+  index_t lines;   // that are stored
+  Pattern<T> pattern;
+  bool asks = false;  // prefetches the lines behind these
+  // Complex factors of what is stored, where a row is; null: none. `turn_second` is 0 if they are
+  // the same for all lines.
+  const T* turns = nullptr;
+  index_t turn_step = 0, turn_second = 0;
 };
 
 // Copies the numbers of `lines` lines between a row and two vectors.
@@ -198,10 +100,23 @@ HWY_INLINE Numbers<T> load_row(const RowSide<T, kExchanges>& side, index_t j) {
 }
 template <class T, bool kExchanges>
 HWY_INLINE void multiply_row(const RowSide<T, kExchanges>& side, index_t j, Numbers<T>& z) {
-  if (side.factors == nullptr) return;
-  const Vector<T> factor = hn::Set(Lanes<T>(), side.factors[j * side.factor_step]);
-  z.re = hn::Mul(z.re, factor);
-  z.im = hn::Mul(z.im, factor);
+  if (HWY_LIKELY(side.pattern.is_one)) return;
+  z = hn::Set(Lanes<T>(), side.pattern.factors[j & 3]) * z;
+}
+
+// Products with complex factors: the transform back exchanges parts afterwards, which conjugates
+// the factors.
+template <class T, bool kExchanges>
+HWY_INLINE void turn_row(const RowSide<T, kExchanges>& side, index_t k, Numbers<T>& z) {
+  if (side.turns == nullptr) return;
+  const Lanes<T> d;
+  const T* const p = side.turns + k * side.turn_step;
+  if (side.turn_second == 0) {
+    z = times(z, hn::Set(d, p[0]), hn::Set(d, p[1]));
+  } else {
+    const Numbers<T> w = apart<T>(hn::LoadU(d, p), hn::LoadU(d, p + side.turn_second));
+    z = times(z, w.re, w.im);
+  }
 }
 
 template <class T, bool kExchanges>
@@ -213,6 +128,7 @@ HWY_INLINE void store_row(const RowSide<T, kExchanges>& side, index_t k, Numbers
   const Lanes<T> d;
   if (HWY_UNLIKELY(k >= side.rows)) return;
   T* const p = side.first + k * side.step;
+  turn_row(side, k, z);
   multiply_row(side, k, z);
   exchange<kExchanges, T>(z);
   const auto [a, b] = together<T>(z);
@@ -237,14 +153,14 @@ struct LineSide {
   T* first;
   std::array<index_t, 4> line;  // offsets of the lines in numbers; those in excess repeat the last
   index_t lines;
-  const T* factors;  // null: none
+  Pattern<T> pattern;
 };
 
-// Loads elements 4 j .. 4 j + 3 of all lines.
+// Loads elements j .. j + 3 of all lines.
 template <class T, bool kExchanges>
-HWY_INLINE Numbers<T> load_row(const LineSide<T, kExchanges>& side, index_t j) {
+HWY_INLINE Numbers<T> load_four_of(const LineSide<T, kExchanges>& side, index_t j) {
   const Lanes<T> d;
-  const T* const p = side.first + 8 * j;
+  const T* const p = side.first + 2 * j;
 #if HWY_TARGET <= HWY_AVX3
   Vector<T> a, b;
   if constexpr (sizeof(T) == 4) {
@@ -259,7 +175,7 @@ HWY_INLINE Numbers<T> load_row(const LineSide<T, kExchanges>& side, index_t j) {
 #elif HWY_TARGET == HWY_AVX2
   const hn::Half<Lanes<T>> half;
   // Blocks of a and b: elements 0, 1 and 2, 3 of two lines, or elements 0, 2 and 1, 3 of one.
-  const T* const q = sizeof(T) == 4 ? p + side.line[1] : p + 4;
+  const T* const q = p + (sizeof(T) == 4 ? side.line[1] : side.line[0] + 4);
   constexpr index_t kNext = sizeof(T) == 4 ? 4 : 2;
   const Vector<T> a = hn::Combine(d, hn::LoadU(half, q), hn::LoadU(half, p + side.line[0]));
   const Vector<T> b =
@@ -271,12 +187,15 @@ HWY_INLINE Numbers<T> load_row(const LineSide<T, kExchanges>& side, index_t j) {
   exchange<kExchanges, T>(z);
   return z;
 }
+// A row of a transform that is joined of four.
 template <class T, bool kExchanges>
-HWY_INLINE void multiply_row(const LineSide<T, kExchanges>& side, index_t j, Numbers<T>& z) {
-  if (side.factors == nullptr) return;
-  const Vector<T> factor = load_four(side.factors + 4 * j);
-  z.re = hn::Mul(z.re, factor);
-  z.im = hn::Mul(z.im, factor);
+HWY_INLINE Numbers<T> load_row(const LineSide<T, kExchanges>& side, index_t j) {
+  return load_four_of(side, 4 * j);
+}
+template <class T, bool kExchanges>
+HWY_INLINE void multiply_row(const LineSide<T, kExchanges>& side, index_t, Numbers<T>& z) {
+  if (HWY_LIKELY(side.pattern.is_one)) return;
+  z = load_four(side.pattern.factors) * z;
 }
 
 // Stores elements k .. k + 3 of all lines.
@@ -284,11 +203,6 @@ template <class T, bool kExchanges>
 HWY_INLINE void store_four(const LineSide<T, kExchanges>& side, index_t k, Numbers<T> z) {
   const Lanes<T> d;
   T* const p = side.first + 2 * k;
-  if (side.factors != nullptr) {
-    const Vector<T> factor = load_four(side.factors + k);
-    z.re = hn::Mul(z.re, factor);
-    z.im = hn::Mul(z.im, factor);
-  }
   exchange<kExchanges, T>(z);
 #if HWY_TARGET <= HWY_AVX3
   if constexpr (sizeof(T) == 4) {
@@ -309,7 +223,7 @@ HWY_INLINE void store_four(const LineSide<T, kExchanges>& side, index_t k, Numbe
 #elif HWY_TARGET == HWY_AVX2
   const hn::Half<Lanes<T>> half;
   const auto [a, b] = together<T>(z);
-  T* const q = sizeof(T) == 4 ? p + side.line[1] : p + 4;
+  T* const q = p + (sizeof(T) == 4 ? side.line[1] : side.line[0] + 4);
   constexpr index_t kNext = sizeof(T) == 4 ? 4 : 2;
   hn::StoreU(hn::LowerHalf(half, a), half, p + side.line[0]);
   hn::StoreU(hn::LowerHalf(half, b), half, p + side.line[0] + kNext);
@@ -326,20 +240,6 @@ HWY_INLINE void store_four(const LineSide<T, kExchanges>& side, index_t k, Numbe
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // ------------------------------------------------------------------------- passes
-
-template <class T>
-HWY_INLINE Numbers<T> load_scratch(const T* row) {
-  const Lanes<T> d;
-  return {hn::Load(d, row), hn::Load(d, row + kWidth<T>)};
-}
-template <class T>
-HWY_INLINE void store_scratch(Numbers<T> z, T* row) {
-  const Lanes<T> d;
-  hn::Store(z.re, d, row);
-  hn::Store(z.im, d, row + kWidth<T>);
-}
-template <class T>
-constexpr index_t kRow = 2 * kWidth<T>;  // numbers in a row of scratch
 
 // Rows j, j + distance, .. of the array, with their factors.
 template <class T, class Side>
@@ -412,8 +312,27 @@ HWY_NOINLINE void run_blocks(const SplitStage<T>& stage, T* rows, index_t count)
   }
 }
 
+// The same for a prime radix.
 template <class T>
-void run_blocks(const SplitStage<T>& stage, T* rows, index_t count) {
+HWY_NOINLINE void run_prime_blocks(const SplitStage<T>& stage, T* rows, index_t count, T* spare) {
+  const index_t distance = stage.distance, step = distance * kRow<T>, radix = stage.radix;
+  for (index_t block = 0; block < count; ++block, rows += radix * step) {
+    if (distance == 1) {
+      run_prime<T>(*stage.products, spare, LoadRows<T>{rows, step}, StoreRows<T>{rows, step});
+      continue;
+    }
+    const T* twiddles = stage.twiddles.data();
+    for (index_t j = 0; j < distance; ++j, twiddles += 2 * (radix - 1)) {
+      T* const row = rows + j * kRow<T>;
+      run_prime<T>(*stage.products, spare, LoadRows<T>{row, step},
+                   StoreTurned<T>{row, step, twiddles});
+    }
+  }
+}
+
+template <class T>
+void run_blocks(const SplitStage<T>& stage, T* rows, index_t count, T* spare) {
+  if (stage.products) return run_prime_blocks(stage, rows, count, spare);
   switch (stage.radix) {
     case 2:
       return run_blocks<2>(stage, rows, count);
@@ -434,12 +353,28 @@ void run_blocks(const SplitStage<T>& stage, T* rows, index_t count) {
   }
 }
 
-// A transform of all rows of `side` to scratch, which leaves them in the order of reversed digits.
-// Each block of the first pass goes through all others if the rows exceed the first level of cache.
-template <class T, class Side>
-void run_stages(const SplitTransform<T>& transform, const Side& side, T* rows) {
+// All passes but the first one. Each block of that goes through all others if the rows exceed the
+// first level of cache.
+template <class T>
+void run_later(const SplitTransform<T>& transform, T* rows, T* spare) {
   const auto& stages = transform.stages();
-  const SplitStage<T>& first = stages[0];
+  if (stages.size() < 2) return;
+  const index_t m = transform.rows(), distance = stages[0].distance;
+  const bool fits = m * kRow<T> * index_t{sizeof(T)} <= kFirstLevel;
+  const index_t piece = fits ? m : distance;
+  for (T* begin = rows; begin < rows + m * kRow<T>; begin += piece * kRow<T>) {
+    index_t length = distance;
+    for (std::size_t i = 1; i < stages.size(); ++i) {
+      run_blocks(stages[i], begin, piece / length, spare);
+      length = stages[i].distance;
+    }
+  }
+}
+
+// A transform of all rows of `side` to scratch, which leaves them in the order of reversed digits.
+template <class T, class Side>
+void run_stages(const SplitTransform<T>& transform, const Side& side, T* rows, T* spare) {
+  const SplitStage<T>& first = transform.stages()[0];
   switch (first.radix) {
     case 4:
       run_first<4>(side, first, rows);
@@ -451,16 +386,14 @@ void run_stages(const SplitTransform<T>& transform, const Side& side, T* rows) {
       run_first<16>(side, first, rows);
       break;
   }
-  const index_t m = transform.size() / 4;
-  const bool fits = m * kRow<T> * index_t{sizeof(T)} <= kFirstLevel;
-  const index_t piece = fits ? m : first.distance;
-  for (T* begin = rows; begin < rows + m * kRow<T>; begin += piece * kRow<T>) {
-    index_t length = first.distance;
-    for (std::size_t i = 1; i < stages.size(); ++i) {
-      run_blocks(stages[i], begin, piece / length);
-      length = stages[i].distance;
-    }
-  }
+  run_later(transform, rows, spare);
+}
+// The same in place, for rows in scratch.
+template <class T>
+void run_stages(const SplitTransform<T>& transform, T* rows, T* spare) {
+  if (transform.stages().empty()) return;
+  run_blocks(transform.stages()[0], rows, 1, spare);
+  run_later(transform, rows, spare);
 }
 
 // Calls f(p, k, factors) for positions p, p + distance, p + 2 distance, p + 3 distance that hold
@@ -482,7 +415,7 @@ template <class T, bool kExchanges>
 HWY_NOINLINE void join_rows(const SplitTransform<T>& transform, const T* rows,
                             const RowSide<T, kExchanges>& side) {
   const Lanes<T> d;
-  const index_t m = transform.size() / 4, part = m * kRow<T>;
+  const index_t m = transform.rows(), part = m * kRow<T>;
   const index_t step = transform.stages()[0].distance * kRow<T>;
   for_fours(transform, [&](index_t p, index_t k, const T* w) HWY_ATTR {
     const T* row = rows + p * kRow<T>;
@@ -505,7 +438,7 @@ HWY_NOINLINE void join_rows(const SplitTransform<T>& transform, const T* rows,
 template <class T, bool kExchanges>
 HWY_NOINLINE void join_lines(const SplitTransform<T>& transform, const T* rows,
                              const LineSide<T, kExchanges>& side) {
-  const index_t m = transform.size() / 4, step = transform.stages()[0].distance * kRow<T>;
+  const index_t m = transform.rows(), step = transform.stages()[0].distance * kRow<T>;
   for_fours(transform, [&](index_t p, index_t k, const T* w) HWY_ATTR {
     Vector<T> re[4], im[4];
     for (index_t i = 0; i < 4; ++i) {
@@ -520,7 +453,10 @@ HWY_NOINLINE void join_lines(const SplitTransform<T>& transform, const T* rows,
                        times<Vector<T>>({re[2], im[2]}, load_four(w + 8), load_four(w + 12)),
                        times<Vector<T>>({re[3], im[3]}, load_four(w + 16), load_four(w + 20))};
     four(z[0], z[1], z[2], z[3]);
-    for (index_t i = 0; i < 4; ++i) store_four(side, k + m * i, z[i]);
+    for (index_t i = 0; i < 4; ++i) {
+      multiply_row(side, 0, z[i]);
+      store_four(side, k + m * i, z[i]);
+    }
   });
 }
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -549,66 +485,216 @@ T* numbers(const std::complex<T>* z) {
   return const_cast<T*>(reinterpret_cast<const T*>(z));
 }
 
-// kWidth lines or less from number `first` on.
+// Scratch for a number of rows; behind them that for prime radices.
+template <class T>
+T* behind(T* rows, index_t count) {
+  return rows + count * kRow<T>;
+}
+
 template <bool kExchanges, class T>
-void run_rows(const SplitTransform<T>& transform, const SplitLines<T>& all, index_t first,
-              T* rows) {
-  const index_t lines = std::min(all.lines - first, kWidth<T>), m = transform.size() / 4;
-  const auto side = [&](T* array, index_t line, index_t step, index_t count, const T* factors) {
-    const index_t second = kWidth<T> == 1 ? 1 : kWidth<T> * line;
-    return RowSide<T, kExchanges>{array, 2 * step, second, count, lines, factors, 1, false};
-  };
-  RowSide<T, kExchanges> in =
-      side(numbers(all.x + first * all.x_line), all.x_line, 4 * all.x_step, 0, all.before);
-  in.factor_step = 4;
+RowSide<T, kExchanges> row_side(const std::complex<T>* array, index_t line, index_t step,
+                                index_t rows, index_t lines, const std::array<T, 2>& factors) {
+  const index_t second = kWidth<T> == 1 ? 1 : kWidth<T> * line;
+  return {numbers(array), 2 * step, second, rows, lines, Pattern<T>(factors)};
+}
+
+// The results of kWidth lines or less, for rows.
+template <bool kExchanges, class T>
+void store_rows(const SplitTransform<T>& transform, const TransformLines<T>& all, index_t first,
+                const T* rows) {
+  const index_t lines = std::min(all.lines - first, kWidth<T>);
+  auto side = row_side<kExchanges>(all.y + first * all.y_line, all.y_line, all.y_step, all.taken,
+                                   lines, all.after);
+  if (all.turns != nullptr) {
+    side.turns = numbers(all.turns + first * all.turn_line);
+    side.turn_step = 2 * all.turn_step;
+    side.turn_second = all.turn_line == 0 ? 0 : kWidth<T>;
+  }
+  if (transform.is_joined()) return join_rows(transform, rows, side);
+  const int* const order = transform.order().data();
+  for (index_t k = 0; k < all.taken; ++k) {
+    store_row(side, k, load_scratch(rows + order[k] * kRow<T>));
+  }
+}
+
+// kWidth lines or less from number `first` on, joined of four.
+template <bool kExchanges, class T>
+void run_joined_rows(const SplitTransform<T>& transform, const TransformLines<T>& all,
+                     index_t first, T* rows) {
+  const index_t lines = std::min(all.lines - first, kWidth<T>), m = transform.rows();
+  auto in = row_side<kExchanges>(all.x + first * all.x_line, all.x_line, 4 * all.x_step, 0, lines,
+                                 all.before);
   in.asks = std::abs(2 * all.x_step) * index_t{sizeof(T)} >= kFar && all.x_line == 1;
   for (index_t l = 0; l < 4; ++l, in.first += 2 * all.x_step) {
     T* const part = rows + l * m * kRow<T>;
+    const T factor = all.before[static_cast<std::size_t>(l % 2)];
+    in.pattern = Pattern<T>({factor, factor});
     in.rows = (std::max<index_t>(all.given - l, 0) + 3) / 4;
-    run_stages(transform, lines == kWidth<T> ? in : fill_up(in, m, part), part);
-    if (in.factors != nullptr) ++in.factors;
+    run_stages(transform, lines == kWidth<T> ? in : fill_up(in, m, part), part,
+               behind(rows, transform.size()));
   }
-  T* const y = numbers(all.y + first * all.y_line);
-  join_rows(transform, rows, side(y, all.y_line, all.y_step, all.taken, all.after));
+  store_rows<kExchanges>(transform, all, first, rows);
+}
+
+// The same, not joined.
+template <bool kExchanges, class T>
+void run_plain_rows(const SplitTransform<T>& transform, const TransformLines<T>& all, index_t first,
+                    T* rows) {
+  const index_t lines = std::min(all.lines - first, kWidth<T>), n = transform.size();
+  T* const spare = behind(rows, n);
+  auto in = row_side<kExchanges>(all.x + first * all.x_line, all.x_line, all.x_step, all.given,
+                                 lines, all.before);
+  in.asks = std::abs(in.step) * index_t{sizeof(T)} >= kFar && all.x_line == 1;
+  if (lines < kWidth<T>) in = fill_up(in, n, rows);
+  if (n % 4 == 0) {
+    run_stages(transform, in, rows, spare);
+  } else {
+    for (index_t j = 0; j < n; ++j) {
+      Numbers<T> z = load_row(in, j);
+      multiply_row(in, j, z);
+      store_scratch(z, rows + j * kRow<T>);
+    }
+    run_stages(transform, rows, spare);
+  }
+  store_rows<kExchanges>(transform, all, first, rows);
 }
 
 #if HWY_TARGET != HWY_SCALAR
-template <bool kExchanges, class T>
-void run_lines(const SplitTransform<T>& transform, const SplitLines<T>& all, index_t first,
-               T* rows) {
-  const index_t lines = std::min(all.lines - first, kDenseLines<T>);
-  LineSide<T, kExchanges> in{numbers(all.x + first * all.x_line), {}, lines, all.before};
-  LineSide<T, kExchanges> out{numbers(all.y + first * all.y_line), {}, lines, all.after};
-  for (std::size_t c = 0; c < 4; ++c) {
-    const index_t line = std::min(static_cast<index_t>(c), lines - 1);
-    in.line[c] = 2 * line * all.x_line;
-    out.line[c] = 2 * line * all.y_line;
+// A side of up to kDenseLines lines, number(c) for c = 0, 1, .., of those before `end`; in their
+// place behind it the last one.
+template <bool kExchanges, class T, class Number>
+LineSide<T, kExchanges> line_side(const std::complex<T>* array, index_t line, index_t end,
+                                  const std::array<T, 2>& factors, const Number& number) {
+  LineSide<T, kExchanges> side{numbers(array), {}, 0, Pattern<T>(factors)};
+  for (index_t c = 0; c < 4; ++c) {
+    if (c < kDenseLines<T> && number(c) < end) side.lines = c + 1;
+    side.line[static_cast<std::size_t>(c)] = 2 * line * std::min(number(c), end - 1);
   }
-  run_stages(transform, in, rows);
-  join_lines(transform, rows, out);
+  return side;
+}
+
+template <bool kExchanges, class T>
+void run_lines(const SplitTransform<T>& transform, const TransformLines<T>& all, index_t first,
+               T* rows) {
+  const auto number = [first](index_t c) { return first + c; };
+  const auto in = line_side<kExchanges>(all.x, all.x_line, all.lines, all.before, number);
+  run_stages(transform, in, rows, behind(rows, transform.rows()));
+  join_lines(transform, rows,
+             line_side<kExchanges>(all.y, all.y_line, all.lines, all.after, number));
+}
+
+// Number of the line in a lane of a row that is loaded from an array: see apart().
+template <class T>
+constexpr index_t line_of_lane(index_t lane) {
+  constexpr index_t kHalf = kWidth<T> / 2, kInBlock = 16 / index_t{sizeof(T)};
+  const index_t block = lane / kInBlock, i = lane % kInBlock, from_each = kInBlock / 2;
+  return block * from_each + i % from_each + (i < from_each ? 0 : kHalf);
+}
+
+// kWidth lines as four sides whose transposition has their order.
+template <bool kExchanges, class T>
+using FourSides = std::array<LineSide<T, kExchanges>, 4>;
+template <bool kExchanges, class T>
+FourSides<kExchanges, T> four_sides(const std::complex<T>* array, index_t line, index_t first,
+                                    index_t end, const std::array<T, 2>& factors) {
+  const auto side = [&](index_t g) {
+    return line_side<kExchanges>(array, line, end, factors, [first, g](index_t c) {
+      return first + line_of_lane<T>(4 * c + g);
+    });
+  };
+  return {side(0), side(1), side(2), side(3)};
+}
+
+// Loads kWidth dense lines to rows of scratch, row(j) for element j, in squares of four; the last
+// ones overlap those before.
+template <bool kExchanges, class T, class Row>
+HWY_NOINLINE void load_lines(const FourSides<kExchanges, T>& sides, index_t n, T* rows,
+                             const Row& row) {
+  const Lanes<T> d;
+  for (index_t e = 0; e < n; e += 4) {
+    const index_t j = std::min(e, n - 4);
+    Vector<T> re[4], im[4];
+    for (std::size_t g = 0; g < 4; ++g) {
+      const Numbers<T> z = load_four_of(sides[g], j);
+      re[g] = z.re;
+      im[g] = z.im;
+    }
+    transpose<T>(re);
+    transpose<T>(im);
+    for (index_t i = 0; i < 4; ++i) {
+      Numbers<T> z{re[i], im[i]};
+      const Pattern<T>& pattern = sides[0].pattern;
+      if (!pattern.is_one) z = hn::Set(d, pattern.factors[(j + i) & 3]) * z;
+      store_scratch(z, rows + row(j + i) * kRow<T>);
+    }
+  }
+}
+template <bool kExchanges, class T>
+HWY_NOINLINE void store_lines(const FourSides<kExchanges, T>& sides, index_t n, const T* rows,
+                              const int* order) {
+  const Lanes<T> d;
+  for (index_t e = 0; e < n; e += 4) {
+    const index_t k = std::min(e, n - 4);
+    Vector<T> re[4], im[4];
+    for (index_t i = 0; i < 4; ++i) {
+      Numbers<T> z = load_scratch(rows + order[k + i] * kRow<T>);
+      const Pattern<T>& pattern = sides[0].pattern;
+      if (!pattern.is_one) z = hn::Set(d, pattern.factors[(k + i) & 3]) * z;
+      re[i] = z.re;
+      im[i] = z.im;
+    }
+    transpose<T>(re);
+    transpose<T>(im);
+    for (std::size_t g = 0; g < 4; ++g) {
+      if (sides[g].lines > 0) store_four(sides[g], k, {re[g], im[g]});
+    }
+  }
+}
+
+// kWidth dense lines or less from number `first` on, by rows.
+template <bool kExchanges, class T>
+void run_lines_by_rows(const SplitTransform<T>& transform, const TransformLines<T>& all,
+                       index_t first, T* rows) {
+  const index_t n = transform.size(), m = transform.rows();
+  T* const spare = behind(rows, n);
+  const auto in = four_sides<kExchanges>(all.x, all.x_line, first, all.lines, all.before);
+  if (transform.is_joined()) {
+    const auto row = [m](index_t j) HWY_ATTR { return (j & 3) * m + (j >> 2); };
+    load_lines<kExchanges>(in, n, rows, row);
+    for (index_t l = 0; l < 4; ++l) run_stages(transform, behind(rows, l * m), spare);
+  } else {
+    load_lines<kExchanges>(in, n, rows, [](index_t j) HWY_ATTR { return j; });
+    run_stages(transform, rows, spare);
+  }
+  if (all.y_step != 1) return store_rows<kExchanges>(transform, all, first, rows);
+  store_lines<kExchanges>(four_sides<kExchanges>(all.y, all.y_line, first, all.lines, all.after), n,
+                          rows, transform.order().data());
 }
 #endif  // HWY_TARGET != HWY_SCALAR
 
 template <bool kExchanges, class T>
-void run_panel(const SplitTransform<T>& transform, const SplitLines<T>& all, T* rows) {
+void run_panel(const SplitTransform<T>& transform, const TransformLines<T>& all, T* rows) {
 #if HWY_TARGET != HWY_SCALAR
   // A vector that does not hold four elements takes one of each of its lines.
   if constexpr (kWidth<T> >= 4) {
-    if (all.x_step == 1 && all.y_step == 1) {
-      for (index_t c = 0; c < all.lines; c += kDenseLines<T>) {
-        run_lines<kExchanges>(transform, all, c, rows);
+    if (all.x_step == 1 && transform.size() >= 4) {
+      const bool joins = transform.is_joined() && all.y_step == 1;
+      for (index_t c = 0; c < all.lines; c += joins ? kDenseLines<T> : kWidth<T>) {
+        joins ? run_lines<kExchanges>(transform, all, c, rows)
+              : run_lines_by_rows<kExchanges>(transform, all, c, rows);
       }
       return;
     }
   }
 #endif
   for (index_t c = 0; c < all.lines; c += kWidth<T>) {
-    run_rows<kExchanges>(transform, all, c, rows);
+    transform.is_joined() ? run_joined_rows<kExchanges>(transform, all, c, rows)
+                          : run_plain_rows<kExchanges>(transform, all, c, rows);
   }
 }
 
 template <class T>
-void run_split(const SplitTransform<T>& transform, const SplitLines<T>& lines, T* rows) {
+void run_split(const SplitTransform<T>& transform, const TransformLines<T>& lines, T* rows) {
   lines.forward ? run_panel<false>(transform, lines, rows)
                 : run_panel<true>(transform, lines, rows);
 }

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace palimpsest {
 namespace HWY_NAMESPACE {
 
-void split_single(const SplitTransform<float>& transform, const SplitLines<float>& lines,
+void split_single(const SplitTransform<float>& transform, const TransformLines<float>& lines,
                   float* rows) {
   run_split(transform, lines, rows);
 }
@@ -29,7 +29,7 @@ namespace palimpsest {
 HWY_EXPORT(split_single);
 
 template <>
-void SplitTransform<float>::execute(const SplitLines<float>& lines, std::byte* scratch) const {
+void SplitTransform<float>::run(const TransformLines<float>& lines, std::byte* scratch) const {
   HWY_DYNAMIC_DISPATCH(split_single)(*this, lines, reinterpret_cast<float*>(scratch));
 }
 

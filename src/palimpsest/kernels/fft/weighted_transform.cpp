@@ -129,7 +129,7 @@ class WeightedTransform final : public FftPlan::Impl {
       for (TransformAxis& axis : axes) axis.in_stride = axis.out_stride = axis.work_stride;
       for (std::size_t i = 1; i < axes.size(); ++i) axes[i].given = axes[i].taken = axes[i].extent;
     }
-    make_passes(axes[0], {axes.begin() + 1, axes.end()}, transforms);
+    make_middle(axes[0], {axes.begin() + 1, axes.end()}, transforms);
   }
 
   void run(const void* in, void* out, const FftOperands& operands) const override {
@@ -163,8 +163,7 @@ class WeightedTransform final : public FftPlan::Impl {
 
   std::size_t bytes() const override {
     const auto bytes_of = [](const auto& part) { return part == nullptr ? 0 : part->bytes(); };
-    return bytes_of(before_) + bytes_of(there_) + bytes_of(middle_) + bytes_of(slices_) +
-           bytes_of(back_) + bytes_of(after_);
+    return bytes_of(before_) + bytes_of(middle_) + bytes_of(slices_) + bytes_of(after_);
   }
 
  private:
@@ -215,12 +214,7 @@ class WeightedTransform final : public FftPlan::Impl {
       slices_->run(w, w, {weights.elements, nullptr, std::as_writable_bytes(rooms)});
       return;
     }
-    if (there_ != nullptr) {
-      there_->run(x, w, {});
-      x = w;
-    }
     middle_->run(x, w, weights);
-    if (back_ != nullptr) back_->run(w, w, {});
   }
   // The transform back along the other axes, to y.
   void back(Number* w, Number* y, const FftOperands& operands, const TransformBlocks::Begin& begin,
@@ -271,30 +265,16 @@ class WeightedTransform final : public FftPlan::Impl {
                                                              : LineFactors::conjugated);
   }
 
-  // Long lines are transformed by passes of their own.
-  void make_passes(PassAxis line, std::vector<PassAxis> others, bool transforms) {
-    const bool is_long = transforms && is_long_line<T>(line, false);
-    const auto long_pass = [&](bool forward) {
-      return std::make_unique<LongLine<T>>(
-          line, others, typename LongLine<T>::Options{forward, false, 1, spec.effort});
-    };
-    if (is_long) {
-      there_ = long_pass(spec.forward);
-      line.in_stride = line.out_stride;
-      for (PassAxis& axis : others) axis.in_stride = axis.out_stride;
-      back_ = long_pass(!spec.forward);
-    }
+  void make_middle(const PassAxis& line, std::vector<PassAxis> others, bool transforms) {
     typename LinePass<T>::Options options;
-    options.transforms = transforms && !is_long;
+    options.transforms = transforms;
     options.forward = spec.forward;
-    options.effort = spec.effort;
     options.weights = {spec.weights->is_complex, static_cast<T>(spec.scale)};
-    middle_ = LinePass<T>::make(line, std::move(others), options);
+    middle_ = std::make_unique<const LinePass<T>>(line, std::move(others), std::move(options));
   }
 
   WeightedBlocks parts_;
   std::unique_ptr<const ArrayTransform<T>> before_, after_;
-  std::unique_ptr<const LongLine<T>> there_, back_;
   std::unique_ptr<const LinePass<T>> middle_;  // null: no elements, or slices
   std::unique_ptr<const WeightedTransform> slices_;
 };

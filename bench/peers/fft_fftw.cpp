@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batched transforms compared with direct calls of FFTW on the same data and threads: one plan for
 // the whole batch of a thread, measured on that data's layout.
+//
+//     peer_fft [--processor-time]
 #include <fftw3.h>
+#include <tbb/parallel_for.h>
 
 #include <complex>
 #include <cstdio>
-#include <mutex>
+#include <cstring>
 #include <vector>
 
-#include "hand_loops.hpp"
+#include "../kernels/pairs.hpp"
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/kernels/fft/fft.hpp"
-#include "report.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest::bench {
 namespace {
+
+using c64 = std::complex<float>;
 
 struct Case {
   const char* name;
@@ -54,10 +59,8 @@ class Bare {
     for (fftwf_plan plan : plans_) fftwf_destroy_plan(plan);
   }
   void run() {
-    on_threads(static_cast<int>(plans_.size()), plans_.size(), 0,
-               [&](std::size_t begin, std::size_t end) {
-                 for (; begin < end; ++begin) fftwf_execute(plans_[begin]);
-               });
+    tbb::parallel_for(std::size_t{0}, plans_.size(),
+                      [&](std::size_t i) { fftwf_execute(plans_[i]); });
   }
 
  private:
@@ -77,7 +80,7 @@ void report_case(const Case& c, int threads) {
   // Planning writes to the arrays; zeros stay finite in repeated transforms in place.
   for (Block<c64>* block : {&x, &y, &u, &v}) std::fill_n(block->data(), n, c64(0));
   PairTimes t;
-  with_threads(threads, [&] {
+  run_with_threads(threads, [&] {
     t = time_pair([&] { execute(plan, x.data(), c.in_place ? x.data() : y.data()); },
                   [&] { bare.run(); }, 1.0);
   });
@@ -88,7 +91,7 @@ void report_case(const Case& c, int threads) {
 
 }  // namespace
 
-void report_fft(const Options&) {
+void report_fft() {
   std::printf(
       "\nTransforms of complex64. Milliseconds; time relative to bare FFTW: of best times and "
       "median\n");
@@ -104,8 +107,14 @@ void report_fft(const Options&) {
                         {"planes 8x180x210", {8, 180, 210}, {1, 2}, false},
                         {"volumes 4x128x128x128", {4, 128, 128, 128}, {1, 2, 3}, false}};
   for (const Case& c : cases) {
-    for (int threads = 1; threads <= most_threads(); ++threads) report_case(c, threads);
+    for (int threads = 1; threads <= (use_processor_time ? 1 : 2); ++threads)
+      report_case(c, threads);
   }
 }
 
 }  // namespace palimpsest::bench
+
+int main(int argc, char** argv) {
+  palimpsest::bench::use_processor_time = argc > 1 && std::strcmp(argv[1], "--processor-time") == 0;
+  palimpsest::bench::report_fft();
+}
