@@ -40,13 +40,13 @@ constexpr index_t kFar = 2048;
 
 // ------------------------------------------------------------------------- rows of the array
 
-// Factors of elements 0 .. 3, and of those behind them again.
+// Factors of elements 0 .. 4; others repeat them.
 template <class T>
 struct Pattern {
-  T factors[4];
+  T factors[5];
   bool is_one;
   explicit Pattern(const std::array<T, 2>& of)
-      : factors{of[0], of[1], of[0], of[1]}, is_one(of[0] == T{1} && of[1] == T{1}) {}
+      : factors{of[0], of[1], of[0], of[1], of[0]}, is_one(of[0] == T{1} && of[1] == T{1}) {}
 };
 
 // A side of a panel of rows: kWidth lines side by side, or less. kExchanges: real and imaginary
@@ -101,7 +101,7 @@ HWY_INLINE Numbers<T> load_row(const RowSide<T, kExchanges>& side, index_t j) {
 template <class T, bool kExchanges>
 HWY_INLINE void multiply_row(const RowSide<T, kExchanges>& side, index_t j, Numbers<T>& z) {
   if (HWY_LIKELY(side.pattern.is_one)) return;
-  z = hn::Set(Lanes<T>(), side.pattern.factors[j & 3]) * z;
+  z = hn::Set(Lanes<T>(), side.pattern.factors[j & 1]) * z;
 }
 
 // Products with complex factors: the transform back exchanges parts afterwards, which conjugates
@@ -187,15 +187,21 @@ HWY_INLINE Numbers<T> load_four_of(const LineSide<T, kExchanges>& side, index_t 
   exchange<kExchanges, T>(z);
   return z;
 }
+// Elements k .. k + 3.
+template <class T, bool kExchanges>
+HWY_INLINE void multiply_four(const LineSide<T, kExchanges>& side, index_t k, Numbers<T>& z) {
+  if (HWY_LIKELY(side.pattern.is_one)) return;
+  z = load_four(side.pattern.factors + (k & 1)) * z;
+}
+
 // A row of a transform that is joined of four.
 template <class T, bool kExchanges>
 HWY_INLINE Numbers<T> load_row(const LineSide<T, kExchanges>& side, index_t j) {
   return load_four_of(side, 4 * j);
 }
 template <class T, bool kExchanges>
-HWY_INLINE void multiply_row(const LineSide<T, kExchanges>& side, index_t, Numbers<T>& z) {
-  if (HWY_LIKELY(side.pattern.is_one)) return;
-  z = load_four(side.pattern.factors) * z;
+HWY_INLINE void multiply_row(const LineSide<T, kExchanges>& side, index_t j, Numbers<T>& z) {
+  multiply_four(side, 4 * j, z);
 }
 
 // Stores elements k .. k + 3 of all lines.
@@ -371,24 +377,7 @@ void run_later(const SplitTransform<T>& transform, T* rows, T* spare) {
   }
 }
 
-// A transform of all rows of `side` to scratch, which leaves them in the order of reversed digits.
-template <class T, class Side>
-void run_stages(const SplitTransform<T>& transform, const Side& side, T* rows, T* spare) {
-  const SplitStage<T>& first = transform.stages()[0];
-  switch (first.radix) {
-    case 4:
-      run_first<4>(side, first, rows);
-      break;
-    case 8:
-      run_first<8>(side, first, rows);
-      break;
-    default:
-      run_first<16>(side, first, rows);
-      break;
-  }
-  run_later(transform, rows, spare);
-}
-// The same in place, for rows in scratch.
+// A transform in place of rows in scratch.
 template <class T>
 void run_stages(const SplitTransform<T>& transform, T* rows, T* spare) {
   if (transform.stages().empty()) return;
@@ -396,17 +385,40 @@ void run_stages(const SplitTransform<T>& transform, T* rows, T* spare) {
   run_later(transform, rows, spare);
 }
 
-// Calls f(p, k, factors) for positions p, p + distance, p + 2 distance, p + 3 distance that hold
-// elements k .. k + 3.
+// A transform of all rows of `side` to scratch, which leaves them in the order of reversed digits.
+template <class T, class Side>
+void run_stages(const SplitTransform<T>& transform, const Side& side, T* rows, T* spare) {
+  const SplitStage<T> none{1, 1, {}, {}};  // of one row
+  const SplitStage<T>& first = transform.stages().empty() ? none : transform.stages()[0];
+  switch (first.radix) {
+    case 4:
+      run_first<4>(side, first, rows);
+      break;
+    case 8:
+      run_first<8>(side, first, rows);
+      break;
+    case 16:
+      run_first<16>(side, first, rows);
+      break;
+    default:
+      for (index_t j = 0; j < transform.rows(); ++j) {
+        Numbers<T> z = load_row(side, j);
+        multiply_row(side, j, z);
+        store_scratch(z, rows + j * kRow<T>);
+      }
+      return run_stages(transform, rows, spare);
+  }
+  run_later(transform, rows, spare);
+}
+
+// Calls f(places, k, factors) for elements k .. k + 3 of the Y_l, at places[k] .. places[k + 3].
 template <class T, class F>
 HWY_INLINE void for_fours(const SplitTransform<T>& transform, const F& f) {
-  const SplitStage<T>& first = transform.stages()[0];
-  const int* const order = transform.order().data();
+  const int* const places = transform.places().data();
   const T* w = transform.joints().data();
-  for (index_t p = 0; p < first.distance; ++p) {
-    for (index_t q = 0; q < first.radix; q += 4, w += 24) {
-      f(p + q * first.distance, order[p] + q, w);
-    }
+  for (const int k : transform.groups()) {
+    f(places + k, index_t{k}, w);
+    w += 24;
   }
 }
 
@@ -416,10 +428,9 @@ HWY_NOINLINE void join_rows(const SplitTransform<T>& transform, const T* rows,
                             const RowSide<T, kExchanges>& side) {
   const Lanes<T> d;
   const index_t m = transform.rows(), part = m * kRow<T>;
-  const index_t step = transform.stages()[0].distance * kRow<T>;
-  for_fours(transform, [&](index_t p, index_t k, const T* w) HWY_ATTR {
-    const T* row = rows + p * kRow<T>;
-    for (const index_t end = k + 4; k < end; ++k, ++w, row += step) {
+  for_fours(transform, [&](const int* place, index_t k, const T* w) HWY_ATTR {
+    for (const index_t end = k + 4; k < end; ++k, ++w, ++place) {
+      const T* const row = rows + *place * kRow<T>;
       Numbers<T> z[4] = {load_scratch(row),
                          times(load_scratch(row + part), hn::Set(d, w[0]), hn::Set(d, w[4])),
                          times(load_scratch(row + 2 * part), hn::Set(d, w[8]), hn::Set(d, w[12])),
@@ -438,11 +449,11 @@ HWY_NOINLINE void join_rows(const SplitTransform<T>& transform, const T* rows,
 template <class T, bool kExchanges>
 HWY_NOINLINE void join_lines(const SplitTransform<T>& transform, const T* rows,
                              const LineSide<T, kExchanges>& side) {
-  const index_t m = transform.rows(), step = transform.stages()[0].distance * kRow<T>;
-  for_fours(transform, [&](index_t p, index_t k, const T* w) HWY_ATTR {
+  const index_t m = transform.rows();
+  for_fours(transform, [&](const int* places, index_t k, const T* w) HWY_ATTR {
     Vector<T> re[4], im[4];
     for (index_t i = 0; i < 4; ++i) {
-      const Numbers<T> z = load_scratch(rows + p * kRow<T> + i * step);
+      const Numbers<T> z = load_scratch(rows + places[i] * kRow<T>);
       re[i] = z.re;
       im[i] = z.im;
     }
@@ -454,7 +465,7 @@ HWY_NOINLINE void join_lines(const SplitTransform<T>& transform, const T* rows,
                        times<Vector<T>>({re[3], im[3]}, load_four(w + 16), load_four(w + 20))};
     four(z[0], z[1], z[2], z[3]);
     for (index_t i = 0; i < 4; ++i) {
-      multiply_row(side, 0, z[i]);
+      multiply_four(side, k + m * i, z[i]);
       store_four(side, k + m * i, z[i]);
     }
   });
@@ -511,7 +522,7 @@ void store_rows(const SplitTransform<T>& transform, const TransformLines<T>& all
     side.turn_second = all.turn_line == 0 ? 0 : kWidth<T>;
   }
   if (transform.is_joined()) return join_rows(transform, rows, side);
-  const int* const order = transform.order().data();
+  const int* const order = transform.places().data();
   for (index_t k = 0; k < all.taken; ++k) {
     store_row(side, k, load_scratch(rows + order[k] * kRow<T>));
   }
@@ -546,16 +557,7 @@ void run_plain_rows(const SplitTransform<T>& transform, const TransformLines<T>&
                                  lines, all.before);
   in.asks = std::abs(in.step) * index_t{sizeof(T)} >= kFar && all.x_line == 1;
   if (lines < kWidth<T>) in = fill_up(in, n, rows);
-  if (n % 4 == 0) {
-    run_stages(transform, in, rows, spare);
-  } else {
-    for (index_t j = 0; j < n; ++j) {
-      Numbers<T> z = load_row(in, j);
-      multiply_row(in, j, z);
-      store_scratch(z, rows + j * kRow<T>);
-    }
-    run_stages(transform, rows, spare);
-  }
+  run_stages(transform, in, rows, spare);
   store_rows<kExchanges>(transform, all, first, rows);
 }
 
@@ -624,7 +626,7 @@ HWY_NOINLINE void load_lines(const FourSides<kExchanges, T>& sides, index_t n, T
     for (index_t i = 0; i < 4; ++i) {
       Numbers<T> z{re[i], im[i]};
       const Pattern<T>& pattern = sides[0].pattern;
-      if (!pattern.is_one) z = hn::Set(d, pattern.factors[(j + i) & 3]) * z;
+      if (!pattern.is_one) z = hn::Set(d, pattern.factors[(j + i) & 1]) * z;
       store_scratch(z, rows + row(j + i) * kRow<T>);
     }
   }
@@ -639,7 +641,7 @@ HWY_NOINLINE void store_lines(const FourSides<kExchanges, T>& sides, index_t n, 
     for (index_t i = 0; i < 4; ++i) {
       Numbers<T> z = load_scratch(rows + order[k + i] * kRow<T>);
       const Pattern<T>& pattern = sides[0].pattern;
-      if (!pattern.is_one) z = hn::Set(d, pattern.factors[(k + i) & 3]) * z;
+      if (!pattern.is_one) z = hn::Set(d, pattern.factors[(k + i) & 1]) * z;
       re[i] = z.re;
       im[i] = z.im;
     }
@@ -668,7 +670,7 @@ void run_lines_by_rows(const SplitTransform<T>& transform, const TransformLines<
   }
   if (all.y_step != 1) return store_rows<kExchanges>(transform, all, first, rows);
   store_lines<kExchanges>(four_sides<kExchanges>(all.y, all.y_line, first, all.lines, all.after), n,
-                          rows, transform.order().data());
+                          rows, transform.places().data());
 }
 #endif  // HWY_TARGET != HWY_SCALAR
 

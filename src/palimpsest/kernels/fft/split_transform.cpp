@@ -95,27 +95,30 @@ bool SplitTransform<T>::is_able(index_t n) {
 
 template <class T>
 SplitTransform<T>::SplitTransform(index_t n) : LineTransform<T>(n) {
-  const bool joins = n % 16 == 0;
-  const Radices radices = radices_of(joins ? n / 4 : n);
-  index_t length = joins ? n / 4 : n;
+  const bool joins = n % 4 == 0 && n >= 16;
+  const index_t m = joins ? n / 4 : n;
+  const Radices radices = radices_of(m);
+  index_t length = m;
   for (const int radix : radices) {
     stages_.push_back(make_stage<T>(radix, length));
     length /= radix;
     if (stages_.back().products) spare_rows_ = std::max<index_t>(spare_rows_, 2 * radix);
   }
-  order_ = order_of(radices);
-  if (!joins) {
-    order_ = inverse_of(order_);
-    return;
-  }
-  for (index_t p = 0; p < stages_[0].distance; ++p) {
+  const std::vector<int> order = order_of(radices);
+  places_ = inverse_of(order);
+  if (!joins) return;
+  for (index_t p = 0; m % 4 == 0 && p < stages_[0].distance; ++p) {
     for (int q = 0; q < radices[0]; q += 4) {
-      for (index_t l = 1; l < 4; ++l) {
-        for (const std::size_t part : {0, 1}) {
-          for (int k = q; k < q + 4; ++k) {
-            joints_.push_back(root<T>(l * (order_[static_cast<std::size_t>(p)] + k), n)[part]);
-          }
-        }
+      groups_.push_back(order[static_cast<std::size_t>(p)] + q);
+    }
+  }
+  for (index_t k = 0; m % 4 != 0 && k < m; k += 4) {
+    groups_.push_back(static_cast<int>(std::min(k, m - 4)));
+  }
+  for (const int k : groups_) {
+    for (index_t l = 1; l < 4; ++l) {
+      for (const std::size_t part : {0, 1}) {
+        for (index_t i = 0; i < 4; ++i) joints_.push_back(root<T>(l * (k + i), n)[part]);
       }
     }
   }
@@ -128,7 +131,7 @@ std::size_t SplitTransform<T>::bytes() const {
     numbers += stage.twiddles.size();
     if (stage.products) numbers += stage.products->count();
   }
-  return numbers * sizeof(T) + order_.size() * sizeof(int);
+  return numbers * sizeof(T) + (places_.size() + groups_.size()) * sizeof(int);
 }
 
 template <class T>

@@ -27,7 +27,7 @@ struct SplitStage {
 /// parts are in vectors of their own. Vectors hold the same element of neighbouring lines (rows);
 /// dense lines are transposed to rows in squares of 4 as they are loaded, and back.
 ///
-/// If 16 divides n, n = 4 m, lines are joined of four:
+/// If 4 divides n, n = 4 m, and from 16 on, lines are joined of four:
 ///
 ///     X[k + m q] = sum_{l<4} w_4^{l q} w_n^{l k} Y_l[k], Y_l the transform of x[l], x[4 + l], ..
 ///
@@ -53,7 +53,11 @@ class SplitTransform final : public LineTransform<T> {
   /// Rows of a transform in place: n, or n / 4 of each Y_l.
   index_t rows() const { return is_joined() ? this->size() / 4 : this->size(); }
   const std::vector<SplitStage<T>>& stages() const { return stages_; }
-  const std::vector<int>& order() const { return order_; }
+  /// Position of element k. Joined: of a Y_l.
+  const std::vector<int>& places() const { return places_; }
+  /// First elements k of groups of four of the Y_l, which are joined at once; the last one may
+  /// overlap the others. Groups are in the order of positions if that is one for all four.
+  const std::vector<int>& groups() const { return groups_; }
   const std::vector<T>& joints() const { return joints_; }
 
  private:
@@ -63,10 +67,8 @@ class SplitTransform final : public LineTransform<T> {
 
   std::vector<SplitStage<T>> stages_;
   index_t spare_rows_ = 0;  // scratch of a prime radix
-  // Joined: position p of a Y_l holds its element order_[p]. Else element k is at order_[k].
-  std::vector<int> order_;
-  // w_n^(l k) for four k at a time: [k / 4][l = 1 .. 3] real parts, imaginary parts; in the order
-  // of positions of k. Empty if not joined.
+  std::vector<int> places_, groups_;
+  // w_n^(l k) for groups of four k: [l = 1 .. 3] real parts, imaginary parts. Empty if not joined.
   std::vector<T> joints_;
 };
 
