@@ -179,6 +179,13 @@ palimpsest\._core\.NamedLinop\.as_deepinv:
 palimpsest\._core\.NamedLinop\.as_mrpro:
     def as_mrpro(self) -> Any: ...
 
+# Lists, and numbers of bytes, which are converted when the function is called.
+palimpsest\._core\.Objective\.__init__:
+    def __init__(self, A: NamedLinop, *, W: NamedLinop | None = None, quadratics: Sequence[Quadratic] = (), terms: Sequence[Term | Prox] = (), h: Prox | None = None) -> None: ...
+
+palimpsest\._core\.split_to_budget:
+    def split_to_budget(A: NamedLinop, x: TensorType | ArrayLike, budget: int | str, *, candidates: DimsLike = ()) -> BudgetSplit: ...
+
 # They only refuse, and type checkers do so without them.
 palimpsest\._core\.Tensor\.__(r?(add|sub|mul|truediv|floordiv|mod|divmod|pow|matmul|and|or|xor|lshift|rshift)|lt|le|gt|ge|neg|pos|abs|invert)__:
 
