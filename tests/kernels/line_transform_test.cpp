@@ -148,6 +148,10 @@ TEST(LineTransform, BitsDependOnTheLineAlone) {
           for (index_t i = 0; i < all.count(); ++i) {
             ASSERT_EQ(result.value(i), expected.value(i / lines)) << describe(of_all);
           }
+          of_all.out_strides = of_all.in_strides;
+          of_all.in_place = true;
+          execute(fft_plan(of_all), all.address(0), all.address(0));
+          ASSERT_EQ(elements(all), elements(result)) << describe(of_all);
         }
       }
     }

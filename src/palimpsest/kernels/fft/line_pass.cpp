@@ -336,7 +336,8 @@ std::size_t LinePass<T>::bytes() const {
   return total;
 }
 
-// Lines that threads share are transformed one panel after the other.
+// Long lines are transformed one panel after the other, and threads share each, unless there is a
+// panel for each thread.
 template <class T>
 void LinePass<T>::run(const std::complex<T>* x, std::complex<T>* y,
                       const PassOperand& operand) const {
@@ -345,14 +346,17 @@ void LinePass<T>::run(const std::complex<T>* x, std::complex<T>* y,
       run_panel(panel(x, y, operand, task), reinterpret_cast<std::complex<T>*>(memory));
     }
   };
-  if (transform_ && transform_->is_shared()) {
+  const bool is_shared = transform_ && transform_->is_shared();
+  if (is_shared && tasks_ < pool_threads()) {
     scratch_->use([&](std::byte* memory) { run_panels(0, tasks_, memory); });
     return;
   }
   const index_t grain = kParallelGrain / (lines_ * line_.extent) + 1;
   parallel_ranges(tasks_, grain, [&](index_t begin, index_t end) {
     if (scratch_) {
-      scratch_->use([&](std::byte* memory) { run_panels(begin, end, memory); });
+      const auto run_all = [&](std::byte* memory) { run_panels(begin, end, memory); };
+      const auto alone = [&] { scratch_->use(run_all); };
+      is_shared ? run_with_threads(1, alone) : alone();
       return;
     }
     const Scratched<PanelMemory> memory;
