@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <sstream>
 
 #include "contract/applied.hpp"
 #include "contract/linop_samples.hpp"
@@ -191,12 +192,11 @@ TEST_P(SolversOnDevice, GiveTheBitsOfTheHost) {
 }
 
 // Lines about arrays that go from a device to another.
-std::size_t transfers_of(const std::function<void()>& run) {
+std::string transfers_of(const std::function<void()>& run) {
   const ConfigScope scope({.log_device_transfers = true});
   ::testing::internal::CaptureStderr();
   run();
-  const std::string text = ::testing::internal::GetCapturedStderr();
-  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  return ::testing::internal::GetCapturedStderr();
 }
 
 TEST_P(SolversOnDevice, RunWithoutAStepOnTheHostWhereEachOpHasAKernel) {
@@ -210,10 +210,72 @@ TEST_P(SolversOnDevice, RunWithoutAStepOnTheHostWhereEachOpHasAKernel) {
               dense = conjugate_gradients(A.N(), A.H()(b), {.max_iterations = 20});
               diagonal = conjugate_gradients(D, c, {.max_iterations = 20});
             }),
-            0u);
+            "");
+  // The loop of a proximal function is polled, and nothing else.
+  const std::string log =
+      transfers_of([&] { fista(A, TotalVariation(0.1, Dims("N")), b, {.max_iterations = 3}); });
+  EXPECT_NE(log, "");
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_NE(line.find("[until of a loop] bool (), 1 bytes"), std::string::npos) << line;
+  }
   const Tensor residual = on_host(A.H()(A(dense.x))) - on_host(A.H()(b));
   EXPECT_LT(norm(residual).item<double>(), 1e-3 * norm(on_host(A.H()(b))).item<double>());
   EXPECT_TRUE(allclose(on_host(diagonal.x), on_host(c) * 0.5F, 1e-6));
+}
+
+// Functions of x and slope. Their loop has a state on the device of x, one that follows it there
+// from a constant of the host, a number that stays on the host, earlier states, and a loop within.
+std::vector<Function> looping(Device device) {
+  const Variable x = make_input({DType::float64, {5}, device}, "x");
+  const Variable slope = make_input({DType::float64, {5}, device}, "slope");
+  ops::LoopOptions options;
+  options.sequences = {x, constant(Tensor::arange(5, DType::float64))};
+  options.states = {ops::zeros_like(slope), constant(0.0), constant(1.0), {x, {-1, -5}}};
+  const auto body = [&](const std::vector<Variable>& a) -> std::vector<Variable> {
+    const Variable &row = a[0], &count = a[1], &u = a[2], &total = a[3], &momentum = a[4];
+    ops::LoopOptions inner;
+    inner.states = {u};
+    inner.n_steps = Operand(3);
+    const ops::LoopResult halved =
+        ops::loop([](const std::vector<Variable>& v) { return std::vector{v[0] * 0.5}; }, inner);
+    const Variable next = halved.last(0) + slope * momentum + row;
+    return {next, total + next.sum(), (momentum + 1.0) * 0.5 + count, a[5] + a[6] * 0.25,
+            next * count};
+  };
+  const ops::LoopResult all = ops::loop(body, options);
+  options.until = [](const std::vector<Variable>&, const std::vector<Variable>& next) {
+    return ops::gt(next[1], 60.0);
+  };
+  const ops::LoopResult some = ops::loop(body, options);
+  return {function({x, slope}, {all.last(2), all.trace(0), all.trace(3), all.mapped(0)}),
+          function({x, slope}, {some.last(0), some.last(1), some.n_steps()})};
+}
+
+TEST_P(FunctionsOnDevice, LoopsWhoseOpsHaveKernelsWaitOnlyForTheirEnd) {
+  const std::vector<Tensor> here{Tensor::from<double>({1, 2, 3, 4, 5}),
+                                 Tensor::from<double>({1, 0.5, 2, -1, 3})};
+  const std::vector<Tensor> far = moved(here, there_);
+  std::string expected_log;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::vector<Tensor> expected = results_of(looping({})[i], here);
+    const Function f = looping(there_)[i];
+    const Plan& plan = f.plan(far);
+    std::vector<Tensor> results(f.output_count());
+    const MemoryScope of_host, of_device(there_);
+    EXPECT_EQ(transfers_of([&] { f.call(far, results); }), expected_log);
+    EXPECT_EQ(static_cast<index_t>(of_host.peak_bytes()), plan.peak_bytes_on({}))
+        << plan.to_string();
+    EXPECT_EQ(static_cast<index_t>(of_device.peak_bytes()), plan.peak_bytes_on(there_))
+        << plan.to_string();
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      EXPECT_TRUE(equal(on_host(results[k]), expected[k])) << k << results[k] << expected[k];
+    }
+    for (int step = 0; step < 4; ++step) {
+      expected_log += "palimpsest warning: [until of a loop] bool (), 1 bytes, from " +
+                      there_.str() + " to cpu\n";
+    }
+  }
 }
 
 TEST_P(SharedOnDevice, FollowTheRulesOfBorrowing) {
@@ -330,8 +392,8 @@ TEST_P(FunctionsOnDevice, GiveInRandomProgramsWhatPlainLoopsGive) {
 TEST_P(FunctionsOnDevice, KeepEverythingWhenAnAllocationFails) {
   const SharedVariable s = shared(Tensor::ones({64}, DType::float64, there_), {.name = "s"});
   const Variable x = make_input({DType::float64, {64}, there_}, "x");
-  const Function f =
-      function({x}, {Out(ops::cumsum(s.var() * x, 0))}, {.updates = {{s, s.var() + x}}});
+  const Function f = function({x}, {ops::cumsum(s.var() * x, 0), ops::argmax(s.var() * x)},
+                              {.updates = {{s, s.var() + x}}});  // argmax runs on the host
   const Tensor two = Tensor::full<double>({64}, 2, there_);
   int n_failed = 0;
   for (std::uint64_t k = 0; n_failed == static_cast<int>(k); ++k) {

@@ -56,7 +56,7 @@ TEST(KernelText, PageListsTheOpsThatHaveKernels) {
   page << file.rdbuf();
   for (const std::string& row :
        {"| kernels | " + listed(kernels) + " |",
-        "| kernels for some dtypes, else the host | " + listed(both) + " |",
+        "| kernels for some operands, else the host | " + listed(both) + " |",
         "| the host | " + listed(host) + " |"}) {
     EXPECT_NE(page.str().find(row), std::string::npos) << "docs/devices.md lacks the row\n" << row;
   }

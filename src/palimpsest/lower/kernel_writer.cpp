@@ -35,8 +35,12 @@ index_t Piece::step(std::size_t axis) const {
 }
 
 std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step) {
+  return input_pieces(request, step, request.inputs.size());
+}
+
+std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step, std::size_t n) {
   std::vector<Piece> pieces;
-  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < n; ++i) {
     Layout layout = request.inputs[i];
     layout.byte_offset = 0;
     const auto operand = static_cast<int>(i);
@@ -71,6 +75,15 @@ Piece scratch_piece(DeviceStep& step, DType dtype, Extents extents) {
   where.byte_offset = step.scratch_bytes;
   Layout layout = Layout::dense(dtype, std::move(extents));
   step.scratch_bytes += aligned(byte_count(layout.extents, dtype));
+  return {where, std::move(layout)};
+}
+
+Piece table_piece(DeviceStep& step, std::vector<index_t> numbers) {
+  LaunchArgument where = argument(LaunchArgument::Kind::constant, 0);
+  where.byte_offset = step.constant_bytes;
+  Layout layout = Layout::dense(DType::int64, {static_cast<index_t>(numbers.size())});
+  step.tables.push_back({std::move(numbers), step.constant_bytes});
+  step.constant_bytes += aligned(byte_count(layout.extents, layout.dtype));
   return {where, std::move(layout)};
 }
 
@@ -141,6 +154,8 @@ std::string KernelWriter::integer(std::int64_t value) {
   ++n_parameters_;
   return name;
 }
+
+std::string KernelWriter::real(double value) { return piece(literal(DType::float64, value)); }
 
 std::string KernelWriter::offset(std::string_view index, index_t step, index_t item) {
   if (step == 0) return {};
@@ -274,11 +289,18 @@ std::vector<NestAxis> merged_axes(std::span<const index_t> extents, std::span<co
   return merged(axes_of(extents, pieces));
 }
 
-Nest::Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces)
-    : writer_(writer), pieces_(std::move(pieces)), offsets_(pieces_.size()) {
+Nest::Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces,
+           std::span<const std::size_t> positions)
+    : writer_(writer), pieces_(std::move(pieces)) {
+  for (const Piece& piece : pieces_) names_.push_back(writer.piece(piece));
+  for (const std::size_t axis : positions) {  // as bytes in a row along the axis
+    Layout layout{DType::uint8, Extents(extents), Strides(extents.size()), 0};
+    layout.strides[axis] = 1;
+    pieces_.push_back({{}, std::move(layout)});
+  }
+  offsets_.resize(pieces_.size());
   std::vector<NestAxis> axes = nest_of(extents, pieces_);
   if (axes.empty()) axes.push_back({1, std::vector<index_t>(pieces_.size())});
-  for (const Piece& piece : pieces_) names_.push_back(writer.piece(piece));
   for (std::size_t a = axes.size(); a-- > 0;) open(axes[a], a);
   depth_ = axes.size();
 }
@@ -308,8 +330,11 @@ void Nest::open(const NestAxis& axis, std::size_t a) {
 std::string Nest::load(std::size_t p, DType dtype, const std::string& further) {
   return writer_.load(names_[p], pieces_[p], offsets_[p] + further, dtype);
 }
-void Nest::store(std::size_t p, std::string_view value, DType dtype) {
-  writer_.store(names_[p], pieces_[p], offsets_[p], value, dtype);
+void Nest::store(std::size_t p, std::string_view value, DType dtype, const std::string& further) {
+  writer_.store(names_[p], pieces_[p], offsets_[p] + further, value, dtype);
+}
+std::string Nest::position(std::size_t q) const {
+  return fmt::format("(i32)(0{})", offsets_[names_.size() + q]);
 }
 
 bool Nest::add_to(DeviceStep& step) {

@@ -28,9 +28,13 @@ struct Piece {
 /// The inputs of an application. One that the host has becomes a number, or a constant that is
 /// placed on the device.
 std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step);
+/// The same for the first n inputs.
+std::vector<Piece> input_pieces(const LowerRequest& request, DeviceStep& step, std::size_t n);
 std::vector<Piece> output_pieces(const LowerRequest& request);
 /// A dense array in the scratch of the step, which grows by it.
 Piece scratch_piece(DeviceStep& step, DType dtype, Extents extents);
+/// Numbers that follow from the parameters of the op, as an array of int64.
+Piece table_piece(DeviceStep& step, std::vector<index_t> numbers);
 /// A number that is part of the plan.
 Piece literal(DType dtype, double value);
 /// A part of a piece: the layout as it is seen within the piece's argument.
@@ -53,6 +57,7 @@ class KernelWriter {
   std::string piece(const Piece& piece);
   /// Declares a parameter; its name.
   std::string integer(std::int64_t value);
+  std::string real(double value);
   /// A text for the offset `index * step`, as a sum to be added: literal where it says much about
   /// the layout (none, neighbours), else a parameter.
   std::string offset(std::string_view index, index_t step, index_t item);
@@ -104,11 +109,14 @@ std::vector<NestAxis> merged_axes(std::span<const index_t> extents, std::span<co
 class Nest {
  public:
   /// Declares the pieces and opens the loops. The first piece is stored to: its steps order the
-  /// axes.
-  Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces);
+  /// axes. The kernel may ask for positions along the axes `positions`.
+  Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces,
+       std::span<const std::size_t> positions = {});
   /// A text for the element of piece p, `further` bytes behind where the loops are.
   std::string load(std::size_t p, DType dtype, const std::string& further = {});
-  void store(std::size_t p, std::string_view value, DType dtype);
+  void store(std::size_t p, std::string_view value, DType dtype, const std::string& further = {});
+  /// A text for the position of the loops along positions[q], an i32.
+  std::string position(std::size_t q) const;
   /// Closes the loops and adds the launch. False if the step cannot be launched.
   bool add_to(DeviceStep& step);
 
@@ -117,7 +125,7 @@ class Nest {
 
   KernelWriter& writer_;
   std::vector<Piece> pieces_;
-  std::vector<std::string> names_, offsets_;
+  std::vector<std::string> names_, offsets_;  // offsets also of the positions, behind the pieces
   std::array<index_t, 3> groups_{1, 1, 1};
   std::size_t depth_ = 0;
   bool fits_ = true;

@@ -17,8 +17,9 @@ bool uses_float64(const DeviceStep& step) {
 }  // namespace
 
 std::optional<DeviceStep> lower_step(const LowerRequest& request) {
-  for (const auto family : {lower::lower_program, lower::lower_moves, lower::lower_sums,
-                            lower::lower_indexed, lower::lower_products}) {
+  for (const auto family :
+       {lower::lower_program, lower::lower_moves, lower::lower_sums, lower::lower_indexed,
+        lower::lower_products, lower::lower_filters, lower::lower_generators}) {
     auto step = family(request);
     if (!step) continue;
     if (!request.facts.has_float64 && uses_float64(*step)) return std::nullopt;

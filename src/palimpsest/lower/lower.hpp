@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "palimpsest/device/backend.hpp"
@@ -52,8 +53,24 @@ struct DeviceStep {
     int input = 0;
     index_t offset = 0;
   };
+  /// Numbers that follow from the parameters, placed in the same way.
+  struct Table {
+    std::vector<index_t> numbers;
+    index_t offset = 0;
+  };
+  /// An input with positions in an axis. A call that finds one outside throws the host's error
+  /// before it writes any result.
+  struct IndexCheck {
+    int input = 0;
+    index_t size = 0;  ///< of the axis
+    std::string who;
+  };
   std::vector<PlacedConstant> constants;
+  std::vector<Table> tables;
   index_t constant_bytes = 0;
+  std::vector<IndexCheck> checks;
+  std::size_t n_checking = 0;  ///< launches, the first ones, that look for such positions
+  index_t check_word = 0;      ///< in scratch: they set it to 1, an int32
   std::vector<PlannedLaunch> launches;
   index_t scratch_bytes = 0;
 };
@@ -81,6 +98,8 @@ std::optional<DeviceStep> lower_moves(const LowerRequest& request);
 std::optional<DeviceStep> lower_sums(const LowerRequest& request);
 std::optional<DeviceStep> lower_indexed(const LowerRequest& request);
 std::optional<DeviceStep> lower_products(const LowerRequest& request);
+std::optional<DeviceStep> lower_filters(const LowerRequest& request);
+std::optional<DeviceStep> lower_generators(const LowerRequest& request);
 }  // namespace lower
 
 }  // namespace palimpsest

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that place elements: copies of views, fills, joins, updates of parts, pads and rolls. Each is
-// a few launches that copy a box to a box.
+// Ops that place elements: copies of views, fills, joins, updates of parts, pads, rolls, choices.
+// Each is a few launches that copy a box to a box.
 #include <utility>
 
 #include "palimpsest/lower/kernel_writer.hpp"
+#include "palimpsest/ops/control/control_op.hpp"
 #include "palimpsest/ops/create/create_op.hpp"
 #include "palimpsest/ops/index/index_op.hpp"
 #include "palimpsest/ops/products/contract_op.hpp"
+#include "palimpsest/ops/shape/blocks_op.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/shape/shape_op.hpp"
 
@@ -172,6 +174,47 @@ std::optional<DeviceStep> lower_diagonal(const LowerRequest& request, const ops:
   return moves.done();
 }
 
+// Takes one of two values; the other may never have been computed.
+std::optional<DeviceStep> lower_choice(const LowerRequest& request, const ops::IfElse& op) {
+  DeviceStep step;
+  const std::vector<Piece> inputs = input_pieces(request, step);
+  const std::vector<Piece> outputs = output_pieces(request);
+  for (std::size_t k = 0; k < op.count(); ++k) {
+    const Piece& out = outputs[k];
+    const Extents& extents = out.layout.extents;
+    const DType dtype = out.layout.dtype;
+    if (element_count(extents) == 0) continue;
+    KernelWriter writer("choice", op.name());
+    Nest nest(writer, extents,
+              {out, inputs[op.then_input(k)], inputs[op.else_input(k)],
+               with_rank(inputs[0], extents.size())});
+    writer.line("const bool holds = " + nest.load(3, DType::bool_) + " != 0;");
+    writer.open("if (holds)");
+    nest.store(0, nest.load(1, dtype), dtype);
+    writer.close();
+    writer.open("if (!holds)");
+    nest.store(0, nest.load(2, dtype), dtype);
+    writer.close();
+    if (!nest.add_to(step)) return std::nullopt;
+  }
+  return step;
+}
+
+// Windows of x behind the batch axes: which one, and then the place in it.
+std::optional<DeviceStep> lower_blocks(const LowerRequest& request, const ops::Blocks& op) {
+  Moves moves(request);
+  if (moves.source(0).is_number) return std::nullopt;
+  const Layout& x = moves.source(0).layout;
+  const std::size_t n = op.stride().size(), batch = x.extents.size() - n;
+  Layout windows{x.dtype, moves.out().layout.extents, Strides(x.extents.size() + n), 0};
+  for (std::size_t k = 0; k < x.extents.size(); ++k) {
+    windows.strides[k] = k < batch ? x.strides[k] : x.strides[k] * op.stride()[k - batch];
+    if (k >= batch) windows.strides[k + n] = x.strides[k];
+  }
+  moves.copy(part_of(moves.source(0), std::move(windows)), moves.out());
+  return moves.done();
+}
+
 std::optional<DeviceStep> lower_broadcast(const LowerRequest& request) {
   Moves moves(request);
   moves.copy(with_rank(moves.source(0), moves.out().layout.extents.size()), moves.out());
@@ -192,6 +235,12 @@ std::optional<DeviceStep> lower_moves(const LowerRequest& request) {
   if (const auto* roll = dynamic_cast<const ops::Roll*>(&op)) return lower_roll(request, *roll);
   if (const auto* diagonal = dynamic_cast<const ops::DiagonalInto*>(&op)) {
     return lower_diagonal(request, *diagonal);
+  }
+  if (const auto* choice = dynamic_cast<const ops::IfElse*>(&op)) {
+    return lower_choice(request, *choice);
+  }
+  if (const auto* blocks = dynamic_cast<const ops::Blocks*>(&op); blocks && !blocks->is_adjoint()) {
+    return lower_blocks(request, *blocks);
   }
   if (dynamic_cast<const ops::Alloc*>(&op) != nullptr ||
       dynamic_cast<const ops::BroadcastLike*>(&op) != nullptr) {

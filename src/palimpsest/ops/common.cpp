@@ -71,8 +71,12 @@ bool contains(const Axes& axes, std::size_t axis) {
 
 Device common_device(std::span<const Variable> inputs, std::string_view who) {
   if (inputs.empty()) return {};
-  const auto follows = [](const Variable& v) {
-    return v.type().device.is_host() && (v.is_constant() || v.rank() == 0);
+  // Axes of numbers that broadcast are no reason to refuse them.
+  const auto is_number = [](const Variable& v) {
+    return std::ranges::all_of(v.type().shape, [](index_t extent) { return extent == 1; });
+  };
+  const auto follows = [&](const Variable& v) {
+    return v.type().device.is_host() && (v.is_constant() || is_number(v));
   };
   const auto decides = std::ranges::find_if_not(inputs, follows);
   const Device device = (decides == inputs.end() ? inputs[0] : *decides).type().device;

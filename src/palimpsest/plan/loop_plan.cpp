@@ -45,18 +45,30 @@ std::vector<Layout> body_layouts(const ops::Loop& op, std::span<const Layout> in
   return result;
 }
 
+// Results of the body: states, mapped values, `until`.
+Device device_of_result(const LoopPlan& plan, std::size_t r) {
+  if (plan.device.is_host()) return {};
+  const Parts& parts = plan.op->structure();
+  if (r < parts.states.size()) return parts.states[r].inner[0].type().device;
+  return plan.op->body_outputs()[r].type().device;
+}
+
 void place_results(LoopPlan& plan) {
   for (std::size_t r = 0; r < plan.body.outputs.size(); ++r) {
     const Delivery& delivery = plan.body.outputs[r];
     const Slot& slot = plan.body.slots[at(delivery.slot)];
     const PlannedBuffer& buffer = plan.body.buffers[at(slot.buffer)];
     LoopPlan::Result result;
+    result.device = device_of_result(plan, r);
     result.place = Layout::dense(slot.layout.dtype, slot.layout.extents);
     result.bytes = byte_count(slot.layout.extents, slot.layout.dtype);
     const bool is_own = buffer.kind == BufferKind::output && at(buffer.index) == r;
     result.is_direct = is_own && delivery.how == Handover::own && slot.layout.is_dense() &&
-                       slot.layout.byte_offset == 0 && buffer.bytes == result.bytes;
-    if (is_own && !result.is_direct) result.offset = take_bytes(plan.scratch_bytes, buffer.bytes);
+                       slot.layout.byte_offset == 0 && buffer.bytes == result.bytes &&
+                       buffer.device == result.device;
+    if (is_own && !result.is_direct) {
+      result.offset = take_bytes(plan.scratch_for(buffer.device), buffer.bytes);
+    }
     plan.results.push_back(std::move(result));
   }
 }
@@ -95,6 +107,7 @@ void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
   std::size_t body_input = parts.reads.size();
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
     LoopPlan::StatePlaces places;
+    places.device = plan.results[k].device;
     places.row_bytes = plan.results[k].bytes;
     places.count = has_one_place(plan, k, body_input, is_shown) ? 1 : parts.states[k].rows + 1;
     body_input += parts.states[k].inner.size();
@@ -105,21 +118,80 @@ void place_states(LoopPlan& plan, std::span<const Layout> inputs) {
       take_bytes(size, places.row_bytes);
       places.distance = size;
       const bool uses_output = parts.states[k].has_last && !places.is_apart;
-      places.offset = take_bytes(plan.scratch_bytes, (places.count - (uses_output ? 1 : 0)) * size);
+      places.offset = take_bytes(plan.scratch_for(places.device),
+                                 (places.count - (uses_output ? 1 : 0)) * size);
     }
     plan.states.push_back(places);
   }
-  if (parts.until.defined()) plan.until_offset = take_bytes(plan.scratch_bytes, 1);
+  if (parts.until.defined()) {
+    plan.until_offset = take_bytes(plan.scratch_for(plan.results.back().device), 1);
+  }
 }
 
-}  // namespace
+// The accelerator of the operands; the host: none has one.
+Device accelerator_of(const Apply& loop) {
+  for (const Variable& v : loop.outputs()) {
+    if (!v.type().device.is_host()) return v.type().device;
+  }
+  for (const Variable& v : loop.inputs()) {
+    if (!v.type().device.is_host()) return v.type().device;
+  }
+  return {};
+}
 
-std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs) {
-  auto plan = std::make_shared<LoopPlan>();
-  plan->node = loop;
-  plan->op = &dynamic_cast<const ops::Loop&>(loop.op());
-  auto graph = std::make_shared<FunctionGraph>(plan->op->body_inputs(), plan->op->body_outputs());
-  plan->graph = graph;
+// False if the body would look for an input or a result elsewhere than where it lies. Initial
+// values are copied from anywhere.
+bool is_where_expected(const LoopPlan& plan) {
+  const Parts& parts = plan.op->structure();
+  const auto lies_on = [&](std::size_t input, const Variable& inner) {
+    return plan.inputs[input] == inner.type().device;
+  };
+  for (std::size_t i = 0; i < parts.reads.size(); ++i) {
+    if (!lies_on(i, parts.reads[i].inner)) return false;
+  }
+  for (std::size_t j = 0; j < parts.captured.size(); ++j) {
+    const std::size_t input = plan.op->captured_input(j);
+    if (!lies_on(input, parts.captured[j].inner) && !plan.node.input(input).is_constant()) {
+      return false;
+    }
+  }
+  const auto is_on = [&](std::optional<std::size_t> output, Device device) {
+    return !output || plan.node.output(*output).type().device == device;
+  };
+  for (std::size_t k = 0; k < parts.states.size(); ++k) {
+    const Device device = parts.states[k].inner[0].type().device;
+    if (!is_on(plan.op->history_output(k), device)) return false;
+    if (!is_on(plan.op->last_output(k), device)) return false;
+  }
+  for (std::size_t m = 0; m < parts.mapped.size(); ++m) {
+    if (!is_on(plan.op->mapped_output(m), parts.mapped[m].type().device)) return false;
+  }
+  return true;
+}
+
+// True if kernels of the device compute all that lies there.
+bool needs_no_copies(const Plan& body, Device device) {
+  return !body.arenas.empty() && std::ranges::none_of(body.steps, [](const PlannedStep& s) {
+    return s.on_host != nullptr;
+  }) && std::ranges::all_of(body.arenas, [&](const PlannedArena& arena) {
+    return arena.device.is_host() || arena.device == device;
+  });
+}
+
+// The body with constants for values that are constants, which a plan places on the accelerator.
+std::shared_ptr<FunctionGraph> body_on_device(const LoopPlan& plan) {
+  auto graph = std::make_shared<FunctionGraph>(plan.op->body_inputs(), plan.op->body_outputs());
+  const Parts& parts = plan.op->structure();
+  for (std::size_t j = 0; j < parts.captured.size(); ++j) {
+    const Variable& outer = plan.node.input(plan.op->captured_input(j));
+    if (outer.is_constant()) graph->replace(parts.captured[j].inner, outer);
+  }
+  return graph;
+}
+
+void plan_body(LoopPlan& plan, std::shared_ptr<FunctionGraph> graph,
+               std::span<const Layout> inputs) {
+  plan.graph = graph;
   PlanRequest request;
   request.graph = graph.get();
   request.n_arguments = graph->inputs().size();
@@ -130,27 +202,57 @@ std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<cons
   }
   request.argument_is_lent.assign(request.n_arguments, false);
   request.borrowed.assign(request.n_results, false);
-  request.input_layouts = body_layouts(*plan->op, inputs);
-  request.is_body = true;
+  request.input_layouts = body_layouts(*plan.op, inputs);
+  request.body = plan.device.is_host() ? PlanRequest::Body::on_host : PlanRequest::Body::anywhere;
   request.keeps_bits = true;  // the mode of the function is unknown here
-  plan->body = make_plan(request);
+  plan.body = make_plan(request);
+}
+
+}  // namespace
+
+std::shared_ptr<const LoopPlan> make_loop_plan(const Apply& loop, std::span<const Layout> inputs,
+                                               std::vector<Device> devices) {
+  auto plan = std::make_shared<LoopPlan>();
+  plan->node = loop;
+  plan->op = &dynamic_cast<const ops::Loop&>(loop.op());
+  plan->inputs = std::move(devices);
+  if (!plan->inputs.empty()) plan->device = accelerator_of(loop);
+  if (!plan->device.is_host()) {
+    const bool is_there = is_where_expected(*plan);
+    if (is_there) plan_body(*plan, body_on_device(*plan), inputs);
+    if (!is_there || !needs_no_copies(plan->body, plan->device)) plan->device = {};
+  }
+  if (plan->device.is_host()) {
+    plan->inputs.assign(loop.input_count(), Device{});
+    plan_body(*plan,
+              std::make_shared<FunctionGraph>(plan->op->body_inputs(), plan->op->body_outputs()),
+              inputs);
+  }
   if (!plan->body.run_time_extents.empty()) return plan;
   std::vector<Extents> extents;
   for (const Layout& layout : inputs) extents.push_back(layout.extents);
   plan->n_steps = plan->op->n_steps(extents);
-  take_bytes(plan->scratch_bytes, plan->body.arena_bytes);  // at its start
+  // At the start of the scratch.
+  if (plan->device.is_host()) {
+    take_bytes(plan->scratch_bytes.on_device, plan->body.arena_bytes);
+  }
+  for (const PlannedArena& arena : plan->body.arenas) {
+    take_bytes(plan->scratch_for(arena.device), arena.bytes);
+  }
   place_results(*plan);
   place_states(*plan, inputs);
   return plan;
 }
 
 std::shared_ptr<const LoopPlan> LoopPlans::find_or_make(const Apply& loop,
-                                                        std::span<const Layout> inputs) {
+                                                        std::span<const Layout> inputs,
+                                                        const std::vector<Device>& devices) {
   std::vector<Entry>& entries = entries_[loop.node()];
   for (const Entry& entry : entries) {
-    if (std::ranges::equal(entry.inputs, inputs)) return entry.plan;
+    if (std::ranges::equal(entry.inputs, inputs) && entry.devices == devices) return entry.plan;
   }
-  entries.push_back({{inputs.begin(), inputs.end()}, make_loop_plan(loop, inputs)});
+  entries.push_back(
+      {{inputs.begin(), inputs.end()}, devices, make_loop_plan(loop, inputs, devices)});
   return entries.back().plan;
 }
 

@@ -181,7 +181,9 @@ std::vector<BufferUse> uses_of(const Plan& plan, const PlannedStep& step) {
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     add(step.inputs[i], overwritten.contains(static_cast<int>(i)));
   }
-  if (step.scratch >= 0) uses.push_back({step.scratch, -1, true});
+  for (const int scratch : {step.scratch, step.host_scratch}) {
+    if (scratch >= 0) uses.push_back({scratch, -1, true});
+  }
   for (int g = step.guard; g >= 0; g = plan.guards[at(g)].parent) {
     add(plan.guards[at(g)].condition, false);
   }

@@ -59,6 +59,7 @@ struct PlannedStep {
   std::vector<int> inputs = {};                           // slots
   std::vector<int> outputs = {};                          // slots
   int scratch = -1;                                       // buffer, if any
+  int host_scratch = -1;                                  // the same, of a loop on an accelerator
   int guard = -1;                                         // that must hold, if any
   std::shared_ptr<const LoopPlan> loop = nullptr;         // how the body of a loop runs
   std::shared_ptr<const DeviceStep> on_device = nullptr;  // of operands on an accelerator: launches

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palimpsest/lower/lower.hpp"
+#include "palimpsest/plan/loop_plan.hpp"
 #include "palimpsest/plan/placement.hpp"
 #include "palimpsest/plan/position.hpp"
 
@@ -39,8 +40,11 @@ std::vector<Device> devices_of(const Plan& plan, const PlanRequest& request) {
       devices[at(plan.slots[at(step.outputs[k])].buffer)] = step.node.output(k).type().device;
     }
     if (step.scratch >= 0) {
-      devices[at(step.scratch)] = step.on_host ? Device{} : step.node.output(0).type().device;
+      devices[at(step.scratch)] = step.on_host ? Device{}
+                                  : step.loop  ? step.loop->device
+                                               : step.node.output(0).type().device;
     }
+    if (step.host_scratch >= 0) devices[at(step.host_scratch)] = {};
   }
   return devices;
 }
@@ -61,6 +65,18 @@ std::optional<Device> result_device(const PlanRequest& request) {
 index_t delivered_bytes(const Plan& plan, const Delivery& delivery) {
   const Layout& layout = plan.slots[at(delivery.slot)].layout;
   return byte_count(layout.extents, layout.dtype);
+}
+
+// Constants that launches on a device read, on any without one; those in the bodies of loops
+// included.
+index_t placed_bytes(const Plan& plan, std::optional<Device> device = {}) {
+  index_t bytes = 0;
+  for (const PlannedStep& step : plan.steps) {
+    const bool counts = !device || step.node.output(0).type().device == *device;
+    if (step.on_device && counts) bytes += step.on_device->constant_bytes;
+    if (step.loop) bytes += placed_bytes(step.loop->body, device);
+  }
+  return bytes;
 }
 
 bool is_ours(const PlannedBuffer& buffer) {
@@ -114,9 +130,7 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
     plan.output_bytes += delivered_bytes(plan, delivery);
   }
   plan.peak_bytes = plan.arena_bytes + plan.output_bytes + plan.update_bytes;
-  for (const PlannedStep& step : plan.steps) {
-    if (step.on_device) plan.peak_bytes += step.on_device->constant_bytes;
-  }
+  plan.peak_bytes += placed_bytes(plan);
 }
 
 index_t Plan::peak_bytes_on(Device device) const {
@@ -126,10 +140,7 @@ index_t Plan::peak_bytes_on(Device device) const {
     const bool counts = buffer.kind == BufferKind::output || buffer.kind == BufferKind::update;
     if (counts && buffer.device == device) bytes += buffer.bytes;
   }
-  for (const PlannedStep& step : steps) {
-    const bool counts = step.on_device && step.node.output(0).type().device == device;
-    if (counts) bytes += step.on_device->constant_bytes;
-  }
+  bytes += placed_bytes(*this, device);
   for (const auto* deliveries : {&outputs, &updates}) {
     for (const Delivery& delivery : *deliveries) {
       if (delivery.moved_to == device) bytes += delivered_bytes(*this, delivery);

@@ -62,7 +62,7 @@ class Planner {
   }
   // Passes 3 and 4.
   Plan finish() {
-    if (!request_.is_body) prepare_device_steps();
+    if (knows_devices()) prepare_device_steps();
     arrange(plan_, is_kept_, request_);
     for (const PlannedStep& planned : plan_.steps) plan_.external_bytes += library_bytes(planned);
     return std::move(plan_);
@@ -302,9 +302,9 @@ class Planner {
     if (!runs || has_all_parts(planned, input_extents)) return;
     std::size_t scratch = node.op().scratch_bytes(node, input_layouts);
     if (dynamic_cast<const ops::Loop*>(&node.op())) {
-      planned.loop = loops_.find_or_make(node, input_layouts);
+      planned.loop = loops_.find_or_make(node, input_layouts, devices_of_inputs(planned));
       if (!planned.loop->body.run_time_extents.empty()) throw RunTimeExtents{node.op().name()};
-      scratch = static_cast<std::size_t>(planned.loop->scratch_bytes);
+      scratch = static_cast<std::size_t>(planned.loop->scratch_bytes.on_device);
     }
     push_step(std::move(planned), scratch);
   }
@@ -320,9 +320,15 @@ class Planner {
     planned.guard = guard_of(branches_.of(planned.node));
     planned.new_bytes += static_cast<index_t>(scratch);
     plan_.saved_by_inplace_bytes += planned.in_place_bytes;
-    if (scratch > 0 || (!request_.is_body && needs_device_step(planned))) {
-      planned.scratch = new_buffer(BufferKind::arena, 0, static_cast<index_t>(scratch),
-                                   "scratch of " + planned.node.op().name());
+    const auto new_scratch = [&](index_t bytes) {
+      return new_buffer(BufferKind::arena, 0, bytes, "scratch of " + planned.node.op().name());
+    };
+    if (scratch > 0 || (knows_devices() && needs_device_step(planned))) {
+      planned.scratch = new_scratch(static_cast<index_t>(scratch));
+    }
+    if (planned.loop && planned.loop->scratch_bytes.on_host > 0) {
+      planned.host_scratch = new_scratch(planned.loop->scratch_bytes.on_host);
+      planned.new_bytes += planned.loop->scratch_bytes.on_host;
     }
     plan_.steps.push_back(std::move(planned));
   }
@@ -375,9 +381,23 @@ class Planner {
     const bool is_constant = plan_.buffers[at(slot.buffer)].kind == BufferKind::constant;
     return is_constant || v.type().device.is_host();
   }
+  // False for a loop that runs on the accelerator: the steps of its body do.
   static bool needs_device_step(const PlannedStep& planned) {
+    if (planned.loop && !planned.loop->device.is_host()) return false;
     return is_on_accelerator(planned) &&
            dynamic_cast<const ops::ToDevice*>(&planned.node.op()) == nullptr;
+  }
+  // In the body of a loop on the host all operands are there.
+  bool knows_devices() const { return request_.body != PlanRequest::Body::on_host; }
+  std::vector<Device> devices_of_inputs(const PlannedStep& planned) const {
+    std::vector<Device> devices;
+    if (!knows_devices()) return devices;
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+      const Variable& v = planned.node.input(i);
+      const bool on_host = is_on_host(v, plan_.slots[at(planned.inputs[i])]);
+      devices.push_back(on_host ? Device{} : v.type().device);
+    }
+    return devices;
   }
 
   // -- branches --------------------------------------------------------------------------------
@@ -658,7 +678,7 @@ Plan best_plan(const PlanRequest& request) {
 Plan make_plan(const PlanRequest& request) {
   try {
     Plan plan = best_plan(request);
-    if (!request.is_body) separate_devices(plan, request);
+    if (request.body != PlanRequest::Body::on_host) separate_devices(plan, request);
     return plan;
   } catch (const RunTimeExtents& found) {
     Plan plan;

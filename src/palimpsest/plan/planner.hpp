@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct PlanRequest {
   double effort = 100;                 // see PlacementOptions
   bool reorders = true;                // for less memory; else the graph's order, in one lane
   bool places_joins = true;            // parts of joined values are computed in their slice
-  bool keeps_bits = false;         // no step may round otherwise because a value lies in a slice
-  bool is_body = false;            // of a loop, which runs where its step does
+  bool keeps_bits = false;  // no step may round otherwise because a value lies in a slice
+  /// The body of a loop: on the host, wherever its operands are; or each step where they are.
+  enum class Body : std::uint8_t { none, on_host, anywhere };
+  Body body = Body::none;
   int threads = 1;                 // that steps may run on at once
   index_t parallel_grain = 32768;  // elements; a smaller step does not justify a second thread
 };

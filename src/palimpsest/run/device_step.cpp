@@ -11,6 +11,7 @@
 #include "palimpsest/base/log.hpp"
 #include "palimpsest/device/devices.hpp"
 #include "palimpsest/device/kernel_cache.hpp"
+#include "palimpsest/kernels/arrays/index.hpp"
 #include "palimpsest/lower/lower.hpp"
 #include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/ops/control/device_op.hpp"
@@ -21,12 +22,6 @@ namespace {
 
 Device device_of_slot(const Plan& plan, int slot) {
   return plan.buffers[at(plan.slots[at(slot)].buffer)].device;
-}
-
-void log_transfer(const std::string& what, const std::string& shape, std::size_t bytes, Device from,
-                  Device to) {
-  log(LogLevel::warn, "[" + what + "] " + shape + ", " + std::to_string(bytes) + " bytes, from " +
-                          from.str() + " to " + to.str());
 }
 
 // ToDevice between two devices of which one at least is an accelerator.
@@ -167,8 +162,18 @@ class Launches final : public StepExecutor {
 
   void run(const Op&, std::span<const ConstView> inputs, std::span<const MutableView> outputs,
            std::span<std::byte> scratch, const std::function<void(RunContext&)>&) const override {
+    std::byte* const word = scratch.data() + step_->check_word;
+    if (step_->n_checking > 0) fill_bytes_on(device_, word, std::byte{0}, sizeof(std::int32_t));
+    launch(0, step_->n_checking, inputs, outputs, scratch);
+    check(inputs, word);
+    launch(step_->n_checking, programs_.size(), inputs, outputs, scratch);
+  }
+
+ private:
+  void launch(std::size_t first, std::size_t last, std::span<const ConstView> inputs,
+              std::span<const MutableView> outputs, std::span<std::byte> scratch) const {
     std::vector<KernelArgument> arguments;
-    for (std::size_t l = 0; l < programs_.size(); ++l) {
+    for (std::size_t l = first; l < last; ++l) {
       const PlannedLaunch& launch = step_->launches[l];
       arguments.clear();
       for (const LaunchArgument& a : launch.arguments) {
@@ -179,7 +184,29 @@ class Launches final : public StepExecutor {
     }
   }
 
- private:
+  // Waits for the launches that look at index arrays. Where they found an index out of range, the
+  // host looks again: it has the error to throw.
+  void check(std::span<const ConstView> inputs, const std::byte* word) const {
+    std::int32_t found = 0;
+    if (step_->n_checking > 0) copy_bytes_on(device_, word, {}, &found, sizeof found);
+    for (const DeviceStep::IndexCheck& wanted : step_->checks) {
+      const ConstView& given = inputs[at(wanted.input)];
+      const bool is_here = !backend_of(device_).owns(given.data);
+      if (is_here) check_index_range(given, wanted.size, wanted.who);
+      if (is_here || found == 0) continue;
+      std::vector<index_t> indices(static_cast<std::size_t>(element_count(given.extents)));
+      const Strides dense = contiguous_strides(given.extents);
+      copy_elements_on(device_, given, {}, {indices.data(), given.dtype, given.extents, dense});
+      try {
+        check_index_range({indices.data(), given.dtype, given.extents, dense}, wanted.size,
+                          wanted.who);
+      } catch (Error& error) {
+        error.add_note("found on " + device_.str());
+        throw;
+      }
+    }
+  }
+
   void place_constants(const Plan& plan, const PlannedStep& step) {
     if (step_->constant_bytes == 0) return;
     constants_ = Storage::allocate(static_cast<std::size_t>(step_->constant_bytes), device_,
@@ -194,6 +221,10 @@ class Launches final : public StepExecutor {
       copy_elements_on(
           {}, {first + layout.byte_offset, layout.dtype, layout.extents, layout.strides}, device_,
           {first_constant_ + placed.offset, layout.dtype, layout.extents, dense});
+    }
+    for (const DeviceStep::Table& table : step_->tables) {
+      copy_bytes_on({}, table.numbers.data(), device_, first_constant_ + table.offset,
+                    table.numbers.size() * sizeof(index_t));
     }
   }
 
@@ -232,6 +263,12 @@ class Launches final : public StepExecutor {
 };
 
 }  // namespace
+
+void log_transfer(const std::string& what, const std::string& shape, std::size_t bytes, Device from,
+                  Device to) {
+  log(LogLevel::warn, "[" + what + "] " + shape + ", " + std::to_string(bytes) + " bytes, from " +
+                          from.str() + " to " + to.str());
+}
 
 std::shared_ptr<const StepExecutor> step_executor(const Plan& plan, const PlannedStep& step) {
   if (step.on_host) return std::make_shared<OnHost>(plan, step);

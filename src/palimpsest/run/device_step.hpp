@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "palimpsest/graph/op.hpp"
@@ -23,6 +24,10 @@ class StepExecutor {
                    std::span<const MutableView> outputs, std::span<std::byte> scratch,
                    const std::function<void(RunContext&)>& compute) const = 0;
 };
+
+/// Logs a copy between devices, as config.log_device_transfers asks for.
+void log_transfer(const std::string& what, const std::string& shape, std::size_t bytes, Device from,
+                  Device to);
 
 /// Null for a step whose operands the host can reach. Kernels are compiled now.
 ///

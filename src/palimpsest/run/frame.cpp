@@ -215,28 +215,18 @@ void Frame::use_memory(std::size_t buffer, std::span<std::byte> memory) {
   bases_[buffer] = memory.data();
 }
 
-void Frame::use_arena(std::span<std::byte> arena) {
-  if (arena_buffers_.empty()) return;
-  if (static_cast<index_t>(arena.size()) < plan_.arena_bytes) {
-    throw InternalError("[call] the arena needs " + std::to_string(plan_.arena_bytes) +
-                        " bytes: got memory of " + std::to_string(arena.size()));
-  }
+void Frame::use_arena(std::span<std::byte> arena, Device device) {
   for (std::size_t b : arena_buffers_) {
-    use_memory(b, arena.subspan(static_cast<std::size_t>(plan_.buffers[b].offset)));
+    const PlannedBuffer& buffer = plan_.buffers[b];
+    if (!plan_.arenas.empty() && buffer.device != device) continue;
+    const auto offset = static_cast<std::size_t>(buffer.offset);
+    use_memory(b, arena.subspan(std::min(offset, arena.size())));
   }
 }
 
 void Frame::refresh() {
   replace_pinned_arenas();
-  if (plan_.arenas.empty()) {
-    if (!arenas_.empty()) use_arena(bytes_to_overwrite(arenas_[0]));
-  } else {
-    for (std::size_t b : arena_buffers_) {
-      const PlannedBuffer& buffer = plan_.buffers[b];
-      use_memory(b, bytes_to_overwrite(arenas_[index_of(buffer)])
-                        .subspan(static_cast<std::size_t>(buffer.offset)));
-    }
-  }
+  for (Storage& arena : arenas_) use_arena(bytes_to_overwrite(arena), arena.device());
   for (std::size_t b : update_buffers_) {
     const PlannedBuffer& buffer = plan_.buffers[b];
     Storage& storage = updates_[at(buffer.index)];
@@ -262,6 +252,11 @@ void Frame::bind() {
     if (planned.scratch >= 0) {
       const PlannedBuffer& buffer = plan_.buffers[at(planned.scratch)];
       step.scratch = {bases_[at(planned.scratch)], static_cast<std::size_t>(buffer.bytes)};
+    }
+    if (planned.host_scratch >= 0) {
+      const PlannedBuffer& buffer = plan_.buffers[at(planned.host_scratch)];
+      step.host_scratch = {bases_[at(planned.host_scratch)],
+                           static_cast<std::size_t>(buffer.bytes)};
     }
   }
   for (std::size_t g = 0; g < guards_.size(); ++g) {
@@ -309,7 +304,7 @@ bool Frame::holds(int guard) const {
 void Frame::Step::run() const {
   const auto compute = [this](RunContext& context) {
     if (loop) {
-      loop->run(context);
+      loop->run(context, host_scratch);
     } else {
       op->run(context);
     }

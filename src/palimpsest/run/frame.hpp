@@ -51,9 +51,9 @@ class Frame {
   /// Sets the start of a buffer whose memory others made. InternalError: it has fewer bytes than
   /// the buffer.
   void use_memory(std::size_t buffer, std::span<std::byte> memory);
-  /// Sets the arena of a frame that was given none: 64-byte aligned. InternalError: it has fewer
-  /// than arena_bytes.
-  void use_arena(std::span<std::byte> arena);
+  /// Sets the arena of a device, in a frame that was given none: 64-byte aligned. InternalError: it
+  /// has fewer bytes than a buffer that lies there needs.
+  void use_arena(std::span<std::byte> arena, Device device);
   /// true: pages of mapped files are released after the step that read them.
   void stream_files(bool value) { streams_files_ = value; }
   /// Points all views at the present bases.
@@ -107,6 +107,7 @@ class Frame {
     std::vector<MutableView> outputs;
     std::span<std::byte> scratch;
     int guard = -1;
+    std::span<std::byte> host_scratch = {};  // of a loop on an accelerator
     std::shared_ptr<LoopFrame> loop = nullptr;
     std::shared_ptr<const StepExecutor> on_device = nullptr;  // of operands on an accelerator
     bool writes_user_memory = false;

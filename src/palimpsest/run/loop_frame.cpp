@@ -2,16 +2,26 @@
 #include "palimpsest/run/loop_frame.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "palimpsest/copy/strided_copy.hpp"
+#include "palimpsest/base/config.hpp"
+#include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/plan/position.hpp"
+#include "palimpsest/run/device_step.hpp"
 #include "palimpsest/run/frame.hpp"
 
 namespace palimpsest {
 namespace {
 
 using Parts = ops::LoopParts;
+
+// Sets the rows from n on to zero.
+void clear_rows(Device device, const MutableView& array, index_t n) {
+  const index_t rows = array.extents[0], bytes = byte_count(array.extents, array.dtype);
+  if (rows == n) return;
+  const index_t done = bytes / rows * n;
+  fill_bytes_on(device, static_cast<std::byte*>(array.data) + done, std::byte{0},
+                static_cast<std::size_t>(bytes - done));
+}
 
 }  // namespace
 
@@ -28,8 +38,12 @@ LoopFrame::LoopFrame(const LoopPlan& plan, Device device)
 
 LoopFrame::~LoopFrame() = default;
 
-std::byte* LoopFrame::scratch(const RunContext& context, index_t offset) const {
-  return context.scratch().data() + offset;
+std::byte* LoopFrame::scratch(const RunContext& context, Device device, index_t offset) const {
+  return (device == plan_.device ? context.scratch() : host_scratch_).data() + offset;
+}
+
+Device LoopFrame::device_of(const Slot& slot) const {
+  return plan_.body.buffers[at(slot.buffer)].device;
 }
 
 // The address of the value of a state after step t; t is negative before the first step.
@@ -47,21 +61,29 @@ std::byte* LoopFrame::place(const RunContext& context, std::size_t k, index_t t)
     }
     --turn;
   }
-  return scratch(context, places.offset + turn * places.distance);
+  return scratch(context, places.device, places.offset + turn * places.distance);
 }
 
 std::byte* LoopFrame::place_of_result(const RunContext& context, std::size_t r, index_t t) const {
   const Parts& parts = plan_.op->structure();
   if (r < parts.states.size()) return place(context, r, t);
   const std::size_t m = r - parts.states.size();
-  if (m == parts.mapped.size()) return scratch(context, plan_.until_offset);
+  if (m == parts.mapped.size()) {
+    return scratch(context, plan_.results[r].device, plan_.until_offset);
+  }
   auto* rows = static_cast<std::byte*>(context.output(plan_.op->mapped_output(m)).data);
   return rows + t * plan_.results[r].bytes;
 }
 
 void LoopFrame::bind_fixed(const RunContext& context) {
   const std::span<std::byte*> bases = frame_->bases();
-  frame_->use_arena(context.scratch());
+  if (plan_.device.is_host()) {
+    frame_->use_arena(context.scratch(), {});
+  }
+  for (const PlannedArena& arena : plan_.body.arenas) {
+    frame_->use_arena(arena.device == plan_.device ? context.scratch() : host_scratch_,
+                      arena.device);
+  }
   for (std::size_t b = 0; b < bases.size(); ++b) {
     const PlannedBuffer& buffer = plan_.body.buffers[b];
     if (buffer.kind != BufferKind::constant) continue;
@@ -70,10 +92,10 @@ void LoopFrame::bind_fixed(const RunContext& context) {
   }
   for (std::size_t r = 0; r < plan_.results.size(); ++r) {
     const index_t offset = plan_.results[r].offset;
-    if (offset >= 0) {
-      frame_->use_memory(at(result_buffers_[r]),
-                         context.scratch().subspan(static_cast<std::size_t>(offset)));
-    }
+    if (offset < 0) continue;
+    const PlannedBuffer& buffer = plan_.body.buffers[at(result_buffers_[r])];
+    frame_->use_memory(at(result_buffers_[r]), {scratch(context, buffer.device, offset),
+                                                static_cast<std::size_t>(buffer.bytes)});
   }
 }
 
@@ -90,8 +112,9 @@ void LoopFrame::set_inits(const RunContext& context) {
                          skipped * static_cast<index_t>(item_size(init.dtype));
       std::byte* const to = place(context, k, i - parts.states[k].rows);
       if (from == to) continue;  // overwritten, and just where it is to be
-      strided_copy({from, row.dtype, row.extents, strides},
-                   {to, row.dtype, row.extents, row.strides});
+      copy_elements_on(plan_.inputs[plan_.op->init_input(k)],
+                       {from, row.dtype, row.extents, strides}, plan_.states[k].device,
+                       {to, row.dtype, row.extents, row.strides});
     }
   }
 }
@@ -131,19 +154,12 @@ void LoopFrame::copy_results(const RunContext& context, index_t t) {
     if (result.is_direct || result.stays || result.bytes == 0) continue;
     const Slot& slot = plan_.body.slots[at(plan_.body.outputs[r].slot)];
     const std::byte* from = frame_->bases()[at(slot.buffer)] + slot.layout.byte_offset;
-    strided_copy({from, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
-                 {place_of_result(context, r, t), result.place.dtype, result.place.extents,
-                  result.place.strides});
+    copy_elements_on(device_of(slot),
+                     {from, slot.layout.dtype, slot.layout.extents, slot.layout.strides},
+                     result.device,
+                     {place_of_result(context, r, t), result.place.dtype, result.place.extents,
+                      result.place.strides});
   }
-}
-
-// Sets the rows from n on to zero.
-void LoopFrame::clear_rows(const MutableView& array, index_t n) {
-  const index_t rows = array.extents[0], bytes = byte_count(array.extents, array.dtype);
-  if (rows == n) return;
-  const index_t done = bytes / rows * n;
-  std::memset(static_cast<std::byte*>(array.data) + done, 0,
-              static_cast<std::size_t>(bytes - done));
 }
 
 void LoopFrame::finish(const RunContext& context, index_t n_done) {
@@ -152,30 +168,51 @@ void LoopFrame::finish(const RunContext& context, index_t n_done) {
     if (!parts.states[k].has_last || plan_.states[k].row_bytes == 0) continue;
     const std::byte* from = place(context, k, n_done - 1);
     const MutableView& out = context.output(*plan_.op->last_output(k));
-    void* const to = out.data;
+    const Device device = plan_.states[k].device;
     if (plan_.states[k].is_apart) {
       const Layout& row = plan_.results[k].place;
-      strided_copy({from, row.dtype, row.extents, row.strides}, out);
-    } else if (from != to) {
-      std::memcpy(to, from, static_cast<std::size_t>(plan_.states[k].row_bytes));
+      copy_elements_on(device, {from, row.dtype, row.extents, row.strides}, device, out);
+    } else if (from != out.data) {
+      copy_bytes_on(device, from, device, out.data,
+                    static_cast<std::size_t>(plan_.states[k].row_bytes));
     }
   }
   if (!parts.until.defined()) return;
   for (std::size_t k = 0; k < parts.states.size(); ++k) {
     if (!parts.states[k].has_history) continue;
-    clear_rows(context.output(*plan_.op->history_output(k)), parts.states[k].rows + n_done);
+    clear_rows(plan_.states[k].device, context.output(*plan_.op->history_output(k)),
+               parts.states[k].rows + n_done);
   }
   for (std::size_t m = 0; m < parts.mapped.size(); ++m) {
-    clear_rows(context.output(plan_.op->mapped_output(m)), n_done);
+    clear_rows(plan_.results[parts.states.size() + m].device,
+               context.output(plan_.op->mapped_output(m)), n_done);
   }
-  *static_cast<index_t*>(context.output(plan_.op->count_output()).data) = n_done;
+  fill_elements_on(&n_done, plan_.results.back().device, context.output(plan_.op->count_output()));
 }
 
-void LoopFrame::run(const RunContext& context) {
-  n_ = plan_.n_steps
-           ? *plan_.n_steps
-           : std::max<index_t>(
-                 0, *static_cast<const index_t*>(context.input(plan_.op->count_input()).data));
+// The number of steps.
+index_t LoopFrame::count(const RunContext& context) const {
+  if (plan_.n_steps) return *plan_.n_steps;
+  const std::size_t input = plan_.op->count_input();
+  index_t n = 0;
+  copy_bytes_on(plan_.inputs[input], context.input(input).data, {}, &n, sizeof n);
+  return std::max<index_t>(0, n);
+}
+
+// The value of `until`. The host waits for it.
+bool LoopFrame::has_ended(const RunContext& context) const {
+  const Device device = plan_.results.back().device;
+  bool value = false;
+  copy_bytes_on(device, scratch(context, device, plan_.until_offset), {}, &value, sizeof value);
+  if (!device.is_host() && config().log_device_transfers) {
+    log_transfer("until of a loop", "bool ()", sizeof value, device, {});
+  }
+  return value;
+}
+
+void LoopFrame::run(const RunContext& context, std::span<std::byte> host_scratch) {
+  host_scratch_ = host_scratch;
+  n_ = count(context);
   const bool stops = plan_.op->structure().until.defined();
   bind_fixed(context);
   set_inits(context);
@@ -189,7 +226,7 @@ void LoopFrame::run(const RunContext& context) {
         frame_->run();
       }
       copy_results(context, t);
-      holds = stops && *reinterpret_cast<const bool*>(scratch(context, plan_.until_offset));
+      holds = stops && has_ended(context);
     }
   } catch (Error& error) {
     error.add_note("in step " + std::to_string(t) + " of " + std::to_string(n_) + " of a loop");

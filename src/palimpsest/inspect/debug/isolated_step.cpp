@@ -73,7 +73,7 @@ void IsolatedStep::infer() {
   scratch_bytes_ = op_.scratch_bytes(context_.node, context_.layouts);
   if (dynamic_cast<const ops::Loop*>(&op_)) {
     loop_ = make_loop_plan(context_.node, context_.layouts);
-    scratch_bytes_ = static_cast<std::size_t>(loop_->scratch_bytes);
+    scratch_bytes_ = static_cast<std::size_t>(loop_->scratch_bytes.on_device);
   }
   for (std::size_t k = 0; k < context_.node.output_count(); ++k) {
     const Variable v = context_.node.output(k);

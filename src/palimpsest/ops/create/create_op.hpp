@@ -105,6 +105,7 @@ class Arange final : public Generator {
       : Generator({std::move(n)}, dtype, device), numbers_(numbers) {}
   static std::vector<std::string> names() { return {"Arange"}; }
   static OpPtr restored(std::string_view name, ParameterText& text);
+  const Numbers& numbers() const { return numbers_; }
   std::string name() const override { return "Arange"; }
   std::string parameters() const override;
   void run(RunContext& context) const override;
@@ -117,6 +118,7 @@ class Eye final : public Declared<Eye, Generator> {
  public:
   Eye(ExtentPrograms extents, DType dtype, Device device, index_t k)
       : Declared(std::move(extents), dtype, device), k_(k) {}
+  index_t diagonal() const { return k_; }  ///< column - row of the ones
   void run(RunContext& context) const override;
   static constexpr auto declaration() {
     return declare("Eye", field(&Eye::extents_), field(&Eye::dtype_), field(&Eye::device_),

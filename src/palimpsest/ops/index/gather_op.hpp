@@ -67,6 +67,10 @@ class UpdateAt final : public InPlaceTwin<UpdateAt> {
         index_(std::move(index)),
         dtype_(dtype),
         buffered_(buffered) {}
+  Kind kind() const { return kind_; }
+  const ArrayIndex& index() const { return index_; }
+  bool is_buffered() const { return buffered_; }
+  std::string_view title() const;  // the name, without an allocation
   Apply make_node(std::span<const Variable> inputs) const override;
   IndexPairs tolerate_aliased(const Apply&) const override;
   std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
@@ -86,7 +90,6 @@ class UpdateAt final : public InPlaceTwin<UpdateAt> {
 
  private:
   void adapt(const Apply* apply) override;
-  std::string_view title() const;  // the name, without an allocation
 
   // Mask of the points with a value that no later point overwrites; undefined for all points.
   Variable winners(const Apply& apply) const;

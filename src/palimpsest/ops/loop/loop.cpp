@@ -3,6 +3,7 @@
 
 #include <unordered_set>
 
+#include "palimpsest/ops/control/device.hpp"
 #include "palimpsest/ops/loop/loop_op.hpp"
 #include "palimpsest/ops/loop/run_time_extent_op.hpp"
 #include "palimpsest/ops/prelude.hpp"
@@ -119,6 +120,13 @@ Variable as_next(const Variable& v, const LoopParts::State& state, std::size_t k
   return astype(v, dtype);
 }
 
+void set_inner_outputs(LoopParts& parts, const std::vector<Variable>& made) {
+  auto next = made.begin();
+  for (LoopParts::State& state : parts.states) state.next = *next++;
+  for (Variable& v : parts.mapped) v = *next++;
+  if (parts.until.defined()) parts.until = *next;
+}
+
 // Makes values of the graph around the body inputs of the body: a value that does not depend on the
 // body's arguments is computed once, outside.
 void capture(LoopParts& parts) {
@@ -146,11 +154,34 @@ void capture(LoopParts& parts) {
     from.push_back(v);
     to.push_back(parts.captured.back().inner);
   }
-  const std::vector<Variable> made = clone_graph(outputs, from, to);
-  std::size_t next = 0;
-  for (LoopParts::State& state : parts.states) state.next = made[next++];
-  for (Variable& v : parts.mapped) v = made[next++];
-  if (parts.until.defined()) parts.until = made[next++];
+  set_inner_outputs(parts, clone_graph(outputs, from, to));
+}
+
+Variable moved(const Variable& v, Device device) {
+  if (v.is_constant()) return constant(v.constant_value(), v.name(), device);
+  return to_device(v, device);
+}
+
+// Constants and numbers of the host with new values that are computed on another device go there:
+// a state lies in one place.
+void follow_new_values(LoopParts& parts) {
+  for (;;) {
+    std::vector<Variable> from, to;
+    for (LoopParts::State& state : parts.states) {
+      const Device device = state.next.type().device;
+      const bool follows = state.init.is_constant() || state.init.rank() == 0;
+      if (device.is_host() || !state.init.type().device.is_host() || !follows) continue;
+      state.init = moved(state.init, device);
+      for (Variable& inner : state.inner) {
+        from.push_back(inner);
+        TensorType type = inner.type();
+        type.device = device;
+        to.push_back(inner = make_input(std::move(type), inner.name()));
+      }
+    }
+    if (from.empty()) return;
+    set_inner_outputs(parts, clone_graph(parts.inner_outputs(), from, to));
+  }
 }
 
 void run_body(const LoopBody& body, const LoopOptions& options, LoopParts& parts) {
@@ -197,6 +228,7 @@ LoopResult loop(const LoopBody& body, const LoopOptions& options) {
   result.n_states_ = parts.states.size();
   result.n_mapped_ = parts.mapped.size();
   capture(parts);
+  follow_new_values(parts);
   result.node_ = Loop::make(std::move(parts));
   return result;
 }

@@ -107,6 +107,8 @@ class Scan final : public InPlaceTwin<Scan> {
   /// sum or prod; the axis is counted from the front.
   Scan(ReduceOp op, std::size_t axis, bool in_place = false)
       : InPlaceTwin(in_place), op_(op), axis_(axis) {}
+  ReduceOp reduce_op() const { return op_; }
+  std::size_t axis() const { return axis_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override {
     return {inputs[0]};

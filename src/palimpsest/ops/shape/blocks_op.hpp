@@ -16,6 +16,8 @@ class Blocks final : public Declared<Blocks> {
         stride_(std::move(stride)),
         adjoint_(adjoint) {}
 
+  const Extents& stride() const { return stride_; }
+  bool is_adjoint() const { return adjoint_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
