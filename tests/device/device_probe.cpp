@@ -54,6 +54,17 @@ int tell(const std::string& name) {
   return complain("no DeviceError");
 }
 
+// `compile TYPE:INDEX` prints the message of a device that cannot compile.
+int compile(const std::string& name) {
+  try {
+    backend_of(Device::parse(name)).load(sample_text(), {});
+  } catch (const DeviceError& error) {
+    std::cout << error.what() << '\n';
+    return 0;
+  }
+  return complain("no DeviceError");
+}
+
 void handler_of_user(int) {}
 
 // Handlers of signals stay, and new threads have all signals blocked.
@@ -162,6 +173,7 @@ int end_early() {
 
 int answer(const std::string& question, const std::string& detail) {
   if (question == "tell") return tell(detail);
+  if (question == "compile") return compile(detail);
   if (question == "signals") return keep_signals();
   if (question == "two") return use_two();
   if (question == "child") return load_in_child();

@@ -51,6 +51,7 @@ class HiddenLibrary {
   HiddenLibrary(const HiddenLibrary&) = delete;
   HiddenLibrary& operator=(const HiddenLibrary&) = delete;
 
+  const std::string& folder() const { return folder_; }
   std::string environment() const { return "LD_LIBRARY_PATH=" + folder_; }
 
  private:
@@ -95,6 +96,20 @@ TEST(Devices, NoCudaDriver) {
   const HiddenLibrary hidden("libcuda.so.1");
   expect_answer(hidden.environment(), "tell cuda:0",
                 "no CUDA driver (libcuda.so.1) here; devices: cpu:0");
+}
+
+TEST(Devices, CudaDriversThatCannotBeUsed) {
+  const std::string fake = "LD_LIBRARY_PATH=" FAKE_CUDA;
+  expect_answer(fake + " FAKE_CUDA_STUB=1", "tell cuda:0",
+                "libcuda.so.1 is the toolkit's stub, not a driver");
+  expect_answer(fake + " FAKE_CUDA_VERSION=11040", "tell cuda:0",
+                "driver 11.4, expected 12.0 or later");
+}
+
+TEST(Devices, NoCompilerForCuda) {
+  const HiddenLibrary hidden("libnvrtc.so.13"), older("libnvrtc.so.12");
+  expect_answer(hidden.environment() + ":" + older.folder() + ":" FAKE_CUDA, "compile cuda:0",
+                "[cuda:0] no NVRTC (libnvrtc.so.13, .12) here");
 }
 
 TEST(Devices, LoadingAndCompilingKeepHandlersOfSignals) {
