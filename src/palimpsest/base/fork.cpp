@@ -21,7 +21,7 @@
 #include <thread>
 
 #include "palimpsest/base/per_thread.hpp"
-#include "palimpsest/base/system.hpp"
+#include "palimpsest/base/system/system_calls.hpp"
 
 namespace palimpsest {
 namespace {

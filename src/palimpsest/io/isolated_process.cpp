@@ -18,7 +18,7 @@
 #include <system_error>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/system.hpp"
+#include "palimpsest/base/system/system_calls.hpp"
 
 namespace palimpsest::io_detail {
 

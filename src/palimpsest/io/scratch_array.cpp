@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "palimpsest/base/shape.hpp"
-#include "palimpsest/base/system.hpp"
+#include "palimpsest/base/system/system_calls.hpp"
 
 namespace palimpsest {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "palimpsest/base/system.hpp"
+#include "palimpsest/base/system/system_calls.hpp"
 #include "palimpsest/device/devices.hpp"
 #include "palimpsest/memory/block.hpp"
 #include "palimpsest/memory/held_memory.hpp"

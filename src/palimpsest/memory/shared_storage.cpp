@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "palimpsest/base/error.hpp"
-#include "palimpsest/base/system.hpp"
+#include "palimpsest/base/system/system_calls.hpp"
 #include "palimpsest/memory/file_mappings.hpp"
 #include "palimpsest/memory/storage.hpp"
 

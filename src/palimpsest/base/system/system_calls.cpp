@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/base/system.hpp"
+#include "palimpsest/base/system/system_calls.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: what the library asks of Linux and other systems do in another way or not at all. All other files keep to
-// POSIX, but for inspect/debug/fault_handler.cpp, which has a guard of its own.
+// Internal: what the library asks of Linux and other systems do in another way or not at all. All
+// other files keep to POSIX, but for inspect/debug/fault_handler.cpp, which has a guard of its own.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ bool has_sealed_size(int descriptor) noexcept;
 // The path by which this process opens the file of a descriptor anew.
 std::string path_of(int descriptor);
 
-// A figure of the process in bytes, by its name in /proc/self/status, such as "VmHWM"; 0: the system does not tell.
-// Allocates nothing.
+// A figure of the process in bytes, by its name in /proc/self/status, such as "VmData"; 0: the
+// system does not tell. Allocates nothing.
 std::size_t status_bytes(const char* name) noexcept;
 
 // Asks for the end of this process when its parent ends. Others call getppid() to see it.
