@@ -340,6 +340,31 @@ TEST_P(FunctionsOnDevice, RefuseWhatCannotBeDoneThere) {
   expect_error<NotSupported>([&] { watched(far); }, "Try mode FastRun");
 }
 
+// Numbers whose squares leave the range of their dtype, too.
+TEST_P(FunctionsOnDevice, ArithmeticOfNumbersOfAllSizesHasTheBitsOfTheHost) {
+  constexpr index_t kCount = 20'000;
+  for (const DType dtype : {DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    const auto numbers = [&](std::uint64_t seed) {
+      const Tensor exponents = Tensor::random_normal({kCount}, real_of(dtype), {seed});
+      const double spread = item_size(real_of(dtype)) == 4 ? 20 : 150;
+      return Tensor::random_normal({kCount}, dtype, {seed + 1}) * exp(exponents * spread);
+    };
+    const Tensor x = numbers(5), y = numbers(7);
+    const auto compiled = [&](Device device) {
+      const Variable a = make_input({dtype, {kCount}, device}, "a");
+      const Variable b = make_input({dtype, {kCount}, device}, "b");
+      std::vector<Out> outs = {Out(ops::abs(a)), Out(ops::abs2(a)), Out(ops::sign(a))};
+      outs.insert(outs.end(), {Out(a + b), Out(a * b), Out(a / b), Out(a - b * ops::abs(b))});
+      if (!is_complex(dtype)) outs.insert(outs.end(), {Out(ops::sqrt(a)), Out(ops::maximum(a, b))});
+      return function({a, b}, outs);
+    };
+    const auto expected = compiled({})(x, y), got = compiled(there_)(x.to(there_), y.to(there_));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(equal(on_host(got[i]), expected[i])) << name_of(dtype) << ", result " << i;
+    }
+  }
+}
+
 // Terms enough for chunks, for blocks of leaves within them, and for several groups of rows.
 TEST_P(FunctionsOnDevice, SumsOfManyTermsHaveTheBitsOfTheHost) {
   struct Case {

@@ -55,7 +55,7 @@ constexpr Text kTexts[] = {
     {ScalarOp::abs, I, "return a < 0 ? $neg(a) : a;"},
     {ScalarOp::abs, U, "return a;"},
     {ScalarOp::abs, F, "return fabs(a);"},
-    {ScalarOp::abs, C, "return $magnitude(a);"},
+    {ScalarOp::abs, C, "return $size(a);"},
     {ScalarOp::sign, I, "return ($T)((a > 0) - (a < 0));"},
     {ScalarOp::sign, U, "return ($T)(a > 0);"},
     {ScalarOp::sign, F, "return a != a ? a : ($T)((a > 0) - (a < 0));"},
@@ -245,6 +245,27 @@ constexpr Helper kHelpers[] = {
      "FUNC c64 conj_mul_c64(c64 a, c64 b) {\n"
      "  return c64_(a.x * b.x + a.y * b.y, a.x * b.y - a.y * b.x);\n"
      "}\n"},
+    // In the dtype itself, by powers of two where squares leave its range.
+    {"size_c32",
+     "FUNC f32 size_c32(c32 a) {\n"
+     "  const f32 size = sqrt(a.x * a.x + a.y * a.y);\n"
+     "  if (size > 0x1p-50f && size < 0x1p50f) return size;\n"
+     "  if (isinf(a.x) || isinf(a.y)) return isinf(a.x) ? fabs(a.x) : fabs(a.y);\n"
+     "  const f32 largest = fmax(fabs(a.x), fabs(a.y));\n"
+     "  const f32 factor = largest > 0x1p50f ? 0x1p-100f : largest < 0x1p-50f ? 0x1p100f : 1.0f;\n"
+     "  const f32 x = a.x * factor, y = a.y * factor;\n"
+     "  return sqrt(x * x + y * y) * (1 / factor);\n"
+     "}\n"},
+    {"size_c64",
+     "FUNC f64 size_c64(c64 a) {\n"
+     "  const f64 size = sqrt(a.x * a.x + a.y * a.y);\n"
+     "  if (size > 0x1p-400 && size < 0x1p400) return size;\n"
+     "  if (isinf(a.x) || isinf(a.y)) return isinf(a.x) ? fabs(a.x) : fabs(a.y);\n"
+     "  const f64 largest = fmax(fabs(a.x), fabs(a.y));\n"
+     "  const f64 factor = largest > 0x1p400 ? 0x1p-600 : largest < 0x1p-400 ? 0x1p600 : 1.0;\n"
+     "  const f64 x = a.x * factor, y = a.y * factor;\n"
+     "  return sqrt(x * x + y * y) * (1 / factor);\n"
+     "}\n"},
     {"magnitude_c32",
      "FUNC f32 magnitude_c32(c32 a) {\n"
      "  const f64 re = a.x, im = a.y;\n"
@@ -404,9 +425,9 @@ std::string Numbers::function(ScalarOp op, DType working) {
       body += wide_type(working);
     } else if (word == "c") {
       body += fmt::format("{}_", type_of(complex_type(working)));
-    } else if (word == "quotient" || word == "magnitude") {
+    } else if (word == "quotient" || word == "magnitude" || word == "size") {
       const std::string helper =
-          word == "quotient" ? "quotient" : fmt::format("magnitude_{}", suffix_of(working));
+          word == "quotient" ? "quotient" : fmt::format("{}_{}", word, suffix_of(working));
       write(helper);
       body += helper;
     } else {
