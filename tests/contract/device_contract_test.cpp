@@ -354,7 +354,7 @@ TEST_P(FunctionsOnDevice, ArithmeticOfNumbersOfAllSizesHasTheBitsOfTheHost) {
       const Variable a = make_input({dtype, {kCount}, device}, "a");
       const Variable b = make_input({dtype, {kCount}, device}, "b");
       std::vector<Out> outs = {Out(ops::abs(a)), Out(ops::abs2(a))};
-      // Where |a|^2 leaves the range of float64, signs take hypot() of the device.
+      // Signs take hypot() of the device where |a|^2 leaves the range of float64.
       if (dtype != DType::complex128) outs.emplace_back(ops::sign(a));
       outs.insert(outs.end(), {Out(a + b), Out(a * b), Out(a / b), Out(a - b * ops::abs(b))});
       if (!is_complex(dtype)) outs.insert(outs.end(), {Out(ops::sqrt(a)), Out(ops::maximum(a, b))});
