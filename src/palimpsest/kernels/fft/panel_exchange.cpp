@@ -20,7 +20,7 @@ namespace palimpsest {
 namespace HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#if HWY_MAX_BYTES >= 32
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -178,12 +178,12 @@ void scatter_any(const PanelExchange& p) {
   }
 }
 
-#endif  // HWY_TARGET != HWY_SCALAR
+#endif  // HWY_MAX_BYTES >= 32
 
 }  // namespace
 
 PanelExchanges exchanges() {
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+#if HWY_MAX_BYTES < 32  // a row of four numbers has 32 bytes
   return {};
 #else
   return {gather_any, scatter_any};
