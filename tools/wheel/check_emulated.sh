@@ -8,18 +8,8 @@ processor=$1
 folder=$(realpath "$2")
 wheel=$(realpath "$3")
 root=$(cd "$(dirname "$0")/../.." && pwd)
-system=$folder/system
 site=$folder/site
 python=$root/build/venv-wheel/bin/python
-if [ ! -e "$system/made" ]; then
-  mkdir -p "$system" "$folder/apt/cache/archives/partial"
-  apt-get -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::Etc::sourcelist=/dev/null \
-    -o Dir::Etc::sourceparts="$folder/apt/parts" -o Dir::State::lists="$folder/apt/lists" \
-    -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt/cache" -o APT::Sandbox::User=root \
-    install -y --download-only --no-install-recommends python3.11 libstdc++6 >>"$folder/log/apt.log" 2>&1
-  for package in "$folder"/apt/cache/archives/*.deb; do dpkg -x "$package" "$system"; done
-  touch "$system/made"
-fi
 rm -rf "$site"
 versions=$(sed -n 's/^\(hypothesis\|pytest\|scipy\)==/&/p' "$root/python/requirements-test.txt")
 "$python" -m pip install --quiet --disable-pip-version-check --python-version 311 --implementation cp --abi cp311 \
@@ -28,9 +18,9 @@ versions=$(sed -n 's/^\(hypothesis\|pytest\|scipy\)==/&/p' "$root/python/require
   { cat "$folder/log/pip.log" >&2; exit 1; }
 cp -r "$root/python/tests" "$site/tests"
 cd "$site"
-run="env PYTHONPATH=$site PYTHONDONTWRITEBYTECODE=1 /usr/bin/qemu-$processor-static -L $system $system/usr/bin/python3.11"
+run="env PYTHONPATH=$site PYTHONDONTWRITEBYTECODE=1 $folder/bin/run $folder/system/usr/bin/python3.11"
 $run -c 'import platform, palimpsest as ps; print(platform.machine(), ps.__version__)'
-/usr/bin/qemu-"$processor"-static -L "$system" "$site/palimpsest/bin/palimpsest" doctor
+"$folder/bin/run" "$site/palimpsest/bin/palimpsest" doctor
 cd tests
 $run -m pytest -q -p no:cacheprovider -m 'not slow' functions/test_ops.py functions/test_function.py linop/test_operators.py \
   linop/test_linop.py tensor user/test_ops.py solve/test_solvers.py imaging/test_imaging.py

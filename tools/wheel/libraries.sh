@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles the libraries that a wheel contains, static, for one processor and for Linux since glibc 2.28:
 #   tools/wheel/libraries.sh PROCESSOR FOLDER
-# Makes FOLDER/toolchain.cmake, FOLDER/prefix and, for the licences, FOLDER/source/NAME. Needs build/venv-wheel.
+# Makes FOLDER/toolchain.cmake, FOLDER/prefix and, for the licences, FOLDER/source/NAME. FOLDER/bin/run runs a program of
+# the processor: for another one than that of this machine by qemu, with Debian's libraries and Python in FOLDER/system.
+# Needs build/venv-wheel.
 set -eu
 cd "$(dirname "$0")/../.."
 processor=$1
@@ -12,8 +14,6 @@ python=$PWD/build/venv-wheel/bin/python
 jobs=${PALIMPSEST_JOBS:-$(nproc)}
 prefix=$folder/prefix
 zig=$("$python" -c 'import ziglang; print(ziglang.__path__[0])')
-emulator=/usr/bin/env
-[ "$processor" = "$(uname -m)" ] || emulator=/usr/bin/qemu-$processor-static
 case $processor in
   x86_64) debian=amd64 long_double_digits=21 ;;
   aarch64) debian=arm64 long_double_digits=36 ;;
@@ -22,7 +22,7 @@ esac
 mkdir -p "$folder/bin" "$folder/log" "$folder/source" "$folder/build" "$prefix/lib"
 
 for name in cc c++; do
-  printf '#!/bin/sh\nexec "%s" -m ziglang %s -target %s-linux-gnu.2.28 "$@"\n' "$python" $name $processor >"$folder/bin/$name"
+  printf '#!/bin/sh\nexec "%s" -m ziglang %s -target %s-linux-gnu.2.28 -fno-sanitize=undefined "$@"\n' "$python" $name $processor >"$folder/bin/$name"
 done
 for name in ar ranlib; do
   printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$python" $name >"$folder/bin/$name"
@@ -39,7 +39,7 @@ by_name=-D_LIBCPP_TYPEINFO_COMPARISON_IMPLEMENTATION=2
 cat >"$folder/toolchain.cmake" <<END
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR $processor)
-set(CMAKE_CROSSCOMPILING_EMULATOR $emulator)
+set(CMAKE_CROSSCOMPILING_EMULATOR $folder/bin/run)
 set(CMAKE_C_COMPILER $folder/bin/cc)
 set(CMAKE_CXX_COMPILER $folder/bin/c++)
 set(CMAKE_AR $folder/bin/ar)
@@ -66,6 +66,17 @@ apt_get() {
     -o Dir::Etc::sourceparts="$folder/apt/parts" -o Dir::State::lists="$folder/apt/lists" \
     -o Dir::State::status="$folder/apt/status" -o APT::Sandbox::User=root "$@" >>"$folder/log/apt.log" 2>&1
 }
+
+if [ "$processor" = "$(uname -m)" ]; then
+  printf '#!/bin/sh\nexec "$@"\n' >"$folder/bin/run"
+elif [ ! -e "$folder/system/made" ]; then
+  mkdir -p "$folder/system" "$folder/apt/cache/archives/partial"
+  apt_get -o Dir::Cache="$folder/apt/cache" install -y --download-only --no-install-recommends python3.11 libstdc++6
+  for package in "$folder"/apt/cache/archives/*.deb; do dpkg -x "$package" "$folder/system"; done
+  printf '#!/bin/sh\nexec /usr/bin/qemu-%s-static -L "%s" "$@"\n' $processor "$folder/system" >"$folder/bin/run"
+  touch "$folder/system/made"
+fi
+chmod +x "$folder/bin/run"
 
 # unpack NAME: the source of a library, as tools/wheel_sources.txt has it.
 unpack() {
