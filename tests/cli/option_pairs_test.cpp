@@ -267,13 +267,15 @@ void OptionPairs::make_inputs() {
   write_ismrmrd(dir / "several.h5", several_images(read_ismrmrd(dir / "one.h5")));
   make({"recon", dir / "one.h5", "--iterations", "2", "--save", dir / "other.npy", "--report",
         dir / "report.json"});
-  make({"recon", dir / "several.h5", "--slice", "0", "--contrast", "0", "--phase", "0", "--set",
-        "0", "--iterations", "1", "--save", dir / "start.npy", "--checkpoint", dir / "begun"});
+  make({"recon", dir / "several.h5", "--slice", "0", "--contrast", "0", "--cardiac-phase", "0",
+        "--set", "0", "--iterations", "1", "--save", dir / "start.npy", "--checkpoint",
+        dir / "begun"});
   const Tensor trajectory = radial_trajectory({.spokes = 40, .samples = 64});
   const NamedLinop A = sense_model(read_npy(dir / "maps.npy"), {.trajectory = trajectory});
   write_npy(dir / "radial.npy", A(read_npy(dir / "image.npy").to(DType::complex64)).contiguous());
   write_npy(dir / "t.npy", trajectory);
   write_npy(dir / "w.npy", density_compensation(trajectory, DensityMethod::analytic));
+  write_npy(dir / "phase.npy", Tensor::full<float>({32, 32}, 0.5F));
   write_file(dir / "config.json", "{\"lambda\": 0}");
   // Every second line is missing outside the centre: complete data would be solved in two
   // iterations.
@@ -317,7 +319,8 @@ CommandSamples OptionPairs::plan_samples() const {
                   {"--scratch", {{"--scratch", dir.path()}, {"--memory", "8M"}}},
                   {"--slice", {{"--slice", "1"}}},
                   {"--contrast", {{"--contrast", "1"}}},
-                  {"--phase", {{"--phase", "1"}}},
+                  {"--cardiac-phase", {{"--cardiac-phase", "1"}}},
+                  {"--phase", {{"--phase", dir / "phase.npy"}}},
                   {"--set", {{"--set", "1"}}},
                   {"--repetition", {{"--repetition", "1"}}},
                   {"--prewhiten", {{"--prewhiten"}}},
@@ -335,7 +338,7 @@ CommandSamples OptionPairs::plan_samples() const {
                   {"--json", {{"--json"}}}},
       .usual = {{{"--slice", "0"}, {"--slice"}, true},
                 {{"--contrast", "0"}, {"--contrast"}, true},
-                {{"--phase", "0"}, {"--phase"}, true},
+                {{"--cardiac-phase", "0"}, {"--cardiac-phase"}, true},
                 {{"--set", "0"}, {"--set"}, true}},
       .invisible = {"--scratch", "--scale", "--keep-scale", "--threads", "--quiet", "--place",
                     "--iterations", "--tolerance", "--share-maps"}};
@@ -343,7 +346,7 @@ CommandSamples OptionPairs::plan_samples() const {
   command.subsumed.insert({"--lambda", "--config"});
   command.subsumed.insert({"--config", "--lambda"});
   // The choice of the image does not change its plan.
-  for (const char* option : {"--slice", "--contrast", "--phase", "--set"}) {
+  for (const char* option : {"--slice", "--contrast", "--cardiac-phase", "--set"}) {
     command.invisible.insert(option);
   }
   return command;
@@ -388,9 +391,10 @@ CommandSamples OptionPairs::recon_samples() const {
   }
   // A dry run reconstructs nothing.
   for (const char* option :
-       {"--output", "--bits", "--part", "--columns", "--html", "--save", "--save-maps", "--quiet",
-        "--iterations", "--tolerance", "--slice", "--contrast", "--phase", "--set", "--seed",
-        "--checkpoint", "--scale", "--keep-scale", "--progress"}) {
+       {"--output", "--bits",       "--part",          "--columns",    "--html",
+        "--save",   "--save-maps",  "--quiet",         "--iterations", "--tolerance",
+        "--slice",  "--contrast",   "--cardiac-phase", "--set",        "--seed",
+        "--phase",  "--checkpoint", "--scale",         "--keep-scale", "--progress"}) {
     command.subsumed.insert({"--dry-run", option});
   }
   return command;

@@ -223,10 +223,10 @@ TEST_F(Phase, WhatCannotBeUsedIsRefusedByName) {
   EXPECT_THAT(refusal(with_phase("none.npy")), HasSubstr("none.npy"));
   write_file(dir / "text.txt", "1 2 3");
   EXPECT_THAT(refusal(with_phase("text.txt")), HasSubstr("text.txt"));
-  EXPECT_THAT(refusal(with_phase(), {"--phase", dir / "phase.npy"}), HasSubstr("[--phase] got"));
-  EXPECT_THAT(refusal(with_phase(), {"--phase", "1", "--phase", "2"}), HasSubstr("got '2' too"));
-  EXPECT_THAT(refusal(with_phase(), {"--phase", "1"}), HasSubstr("--phase"));  // no raw file
-  EXPECT_THAT(refusal(with_phase(), {"--phase", ""}), HasSubstr("[--phase]"));
+  EXPECT_THAT(refusal(with_phase(), {"--phase", dir / "phase.npy"}), HasSubstr("--phase"));
+  EXPECT_THAT(refusal(with_phase(), {"--cardiac-phase", "1"}),
+              HasSubstr("--cardiac-phase"));  // no raw file
+  EXPECT_THAT(refusal(with_phase(), {"--phase", ""}), HasSubstr("--phase: got an empty text"));
   EXPECT_THAT(refusal(with_phase(), {"--partial", "pocs"}), HasSubstr("[--partial]"));
   EXPECT_THAT(refusal(with_phase(), {"--save", dir / "phase.npy"}), HasSubstr("phase.npy"));
 }

@@ -16,7 +16,7 @@ constexpr OptionWord kWords[] = {
     {"ScanOptions.encoded_pixels", "--matrix encoded"},
     {"ScanOptions.field_of_view_mm", "--fov"},
     {"ScanOptions.matrix", "--matrix"},
-    {"ScanOptions.phase", "--phase"},
+    {"ScanOptions.phase", "--cardiac-phase"},
     {"ScanOptions.prewhiten", "--prewhiten"},
     {"ScanOptions.readouts_per_frame", "--frames"},
     {"ScanOptions.repetition", "--repetition"},

@@ -76,9 +76,7 @@ std::vector<T> along_axes(const std::string& option, const std::string& text,
 }
 
 ScanOptions scan_options(const ReconOptions& options) {
-  const std::optional<index_t> phase = phases_of(options).cardiac;
   ScanOptions scan = options.how.scan;
-  scan.phase = phase;
   scan.encoded_pixels = options.matrix == "encoded";
   if (!options.matrix.empty() && !scan.encoded_pixels) {
     scan.matrix = along_axes<index_t>("--matrix", options.matrix,
@@ -91,12 +89,14 @@ ScanOptions scan_options(const ReconOptions& options) {
   if (!options.as.empty()) {
     scan.as = parse_frame_counter(options.as);
     const bool is_named = (scan.as == FrameCounter::contrast && scan.contrast) ||
-                          (scan.as == FrameCounter::phase && phase) ||
+                          (scan.as == FrameCounter::phase && scan.phase) ||
                           (scan.as == FrameCounter::set && scan.set) ||
                           (scan.as == FrameCounter::repetition && scan.repetition);
     if (is_named) {
-      throw UsageError(fmt::format("[--as] {} leaves one frame with --{}. Try without one of them",
-                                   options.as, name_of(scan.as)));
+      const bool is_cardiac = scan.as == FrameCounter::phase;
+      throw UsageError(
+          fmt::format("[--as] {} leaves one frame with --{}{}. Try without one of them", options.as,
+                      is_cardiac ? "cardiac-" : "", name_of(scan.as)));
     }
   }
   if (!options.frames.empty()) {
@@ -162,27 +162,6 @@ void set_scale(const ReconOptions& options, ScanReconstructionOptions& how) {
 
 }  // namespace
 
-Phases phases_of(const ReconOptions& options) {
-  Phases found;
-  for (const std::string& text : options.phases) {
-    index_t number = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, number);
-    const bool is_number = end == last && error == std::errc() && !text.empty();
-    if (is_number ? found.cardiac.has_value() : !found.file.empty() || text.empty()) {
-      throw UsageError(fmt::format(
-          "[--phase] got '{}' too, expected a file with a phase and a number of a cardiac phase",
-          text));
-    }
-    if (is_number) {
-      found.cardiac = number;
-    } else {
-      found.file = text;
-    }
-  }
-  return found;
-}
-
 double parse_duration(const std::string& option, const std::string& text) {
   double value = 0;
   const char* const last = text.data() + text.size();
@@ -237,7 +216,6 @@ std::vector<std::string> regularizer_texts(const ReconOptions& options) {
 ScanReconstructionOptions reconstruction_options(const ReconOptions& options) {
   check_numbers(options);
   ScanReconstructionOptions result = options.how;
-  result.phase = phases_of(options).file;
   result.scan = scan_options(options);
   for (const std::string& text : regularizer_texts(options)) {
     result.regularizers.push_back(parse_regularizer(text));
@@ -315,6 +293,9 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .choice("--partial", {"none", "homodyne", "pocs"}, options.partial,
               "Missing side of k-space: zeros, or estimated from a smooth phase")
       .option("--start", "FILE", how.start, "Image at which the iteration starts, NPY or BART CFL")
+      .option("--phase", "FILE", how.phase,
+              "Phase of the image, NPY or BART CFL ([slice,] [z,] y, x), radians or complex: the "
+              "image has none, and --reg real holds")
       .option("--scratch", "FOLDER", options.scratch,
               "Folder of temporary files for arrays that do not fit into --memory; default: that "
               "of the "
@@ -322,10 +303,8 @@ Command add_image_options(CommandLine& line, const std::string& name,
       .option("--slice", "N", how.scan.slice, "Slice of a raw file; default: all")
       .option("--contrast", "N", how.scan.contrast,
               "Contrast of a raw file; needed if it has several")
-      .option("--phase", "FILE|N", options.phases,
-              "Phase of the image, NPY or BART CFL ([slice,] [z,] y, x), radians or complex: the "
-              "image has none, and --reg real holds; or cardiac phase of a raw file, needed if it "
-              "has several; both: given twice")
+      .option("--cardiac-phase", "N", how.scan.phase,
+              "Cardiac phase of a raw file; needed if it has several")
       .option("--set", "N", how.scan.set, "Set of a raw file; needed if it has several")
       .option("--repetition", "N", how.scan.repetition,
               "Repetition of a raw file; default: the mean of all")

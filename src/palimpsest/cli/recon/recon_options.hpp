@@ -21,8 +21,6 @@ struct ReconOptions : CommonOptions {
   std::optional<double> lambda;
   index_t bits = 8, columns = 0;
   std::optional<index_t> iterations, seed;
-  /// Each a cardiac phase, or a file with the phase of the image.
-  std::vector<std::string> phases;
   std::string partial = "none";
   std::string matrix, fov, as, frames, scale, time_limit, checkpoint, every;
   bool partial_on_interrupt = false, strict = false;
@@ -35,14 +33,6 @@ struct ReconOptions : CommonOptions {
   /// The whole command line.
   std::vector<std::string> words;
 };
-
-/// Out of ReconOptions::phases: the number of the cardiac phase, and the file.
-struct Phases {
-  std::optional<index_t> cardiac;
-  std::string file;
-};
-/// Errors   UsageError: two of a kind
-Phases phases_of(const ReconOptions& options);
 
 /// Adds the options that change the image or its plan, but for outputs and messages.
 Command add_image_options(CommandLine& line, const std::string& name,

@@ -58,7 +58,7 @@ bool goes_on_in_place(const ReconOptions& options) {
 void announce_files(Outputs& outputs, const ReconOptions& options, bool plan_only) {
   const ScanReconstructionOptions& how = options.how;
   for (const std::string& path : {how.kspace, how.maps, how.start, how.scan.trajectory, how.weights,
-                                  how.basis, phases_of(options).file, options.config}) {
+                                  how.basis, how.phase, options.config}) {
     outputs.reads(path);
   }
   if (!how.resume.empty()) {
