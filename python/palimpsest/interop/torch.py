@@ -72,15 +72,25 @@ class _Graph:
 
 class _Node(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, graph: Any, *values: Any) -> Any:
-        ctx.graph = graph
+    def forward(graph: Any, *values: Any) -> Any:
+        return tuple(graph.run(values[: len(graph.inputs)]))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.graph, *values = inputs
         ctx.save_for_backward(*values)
         ctx.save_for_forward(*values)
         ctx.set_materialize_grads(False)
-        results = tuple(graph.run(values[: len(graph.inputs)]))
         ctx.mark_non_differentiable(
-            *(r for r in results if not (r.is_floating_point() or r.is_complex())))
-        return results
+            *(r for r in output if not (r.is_floating_point() or r.is_complex())))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, graph: Any, *values: Any) -> Any:
+        runs = [
+            graph(*(v if axis is None else v.select(axis, k) for v, axis in zip(values, in_dims[1:])))
+            for k in range(info.batch_size)
+        ]
+        return tuple(torch.stack(results) for results in zip(*runs)), (0,) * len(graph.outputs)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
@@ -143,13 +153,22 @@ def _graph_of(A: Any, x: Any, weights: Any) -> Any:
 
 class _Application(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, A: Any, graph: Any, x: Any, *weights: Any) -> Any:
-        ctx.linop = A
-        ctx.graph = graph
-        ctx.save_for_backward(x, *weights)
-        ctx.save_for_forward(x, *weights)
-        ctx.set_materialize_grads(False)
+    def forward(A: Any, graph: Any, x: Any, *weights: Any) -> Any:
         return A(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.linop, ctx.graph, *values = inputs
+        ctx.save_for_backward(*values)
+        ctx.save_for_forward(*values)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, A: Any, graph: Any, x: Any, *weights: Any) -> Any:
+        if any(axis is not None for axis in in_dims[3:]):
+            raise NotImplementedError(
+                f"[{A.name}] got a batch of parameters from torch.func.vmap, expected one value of each.")
+        return by_batch(A, x.movedim(in_dims[2], 0), 1), 0
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
@@ -208,6 +227,52 @@ def by_batch(A: Any, x: Any, most: int | None = None) -> Any:
         return A(x)
     y = torch.stack([A(part) for part in x.reshape(-1, *x.shape[len(batch):])])
     return y.reshape(*batch, *y.shape[1:])
+
+
+# -- torch.compile --------------------------------------------------------------------------------
+
+# A graph of torch holds numbers, not objects: those of operators whose modules are alive.
+_numbered: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def _number_of(A: Any) -> int:
+    _numbered[id(A)] = A
+    return id(A)
+
+
+def _direction(number: int, is_adjoint: bool) -> Any:
+    A = _numbered[number]
+    return _adjoint(A) if is_adjoint else A
+
+
+@torch.library.custom_op("palimpsest::apply", mutates_args=())
+def _compiled(x: torch.Tensor, number: int, is_adjoint: bool) -> torch.Tensor:
+    y = _direction(number, is_adjoint)(x)
+    return y.clone() if y.data_ptr() == x.data_ptr() else y
+
+
+@_compiled.register_fake
+def _(x: torch.Tensor, number: int, is_adjoint: bool) -> torch.Tensor:
+    shape = tuple(int(extent) for extent in x.shape)
+    y = _direction(number, is_adjoint)(_core.tensor(str(x.dtype).removeprefix("torch."), shape))
+    return x.new_empty(y.type.shape, dtype=_torch_dtype(y.dtype))
+
+
+def _remember(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.x, ctx.number, ctx.is_adjoint = inputs[0].new_empty(0), *inputs[1:]
+
+
+def _pull_back(ctx: Any, cotangent: Any) -> Any:
+    return _like(_compiled(cotangent, ctx.number, not ctx.is_adjoint), ctx.x), None, None
+
+
+_compiled.register_autograd(_pull_back, setup_context=_remember)
+
+
+@_compiled.register_vmap
+def _(info: Any, in_dims: Any, x: Any, number: int, is_adjoint: bool) -> Any:
+    parts = x.movedim(in_dims[0], 0)
+    return torch.stack([_compiled(part, number, is_adjoint) for part in parts]), 0
 
 
 # -- for users ----------------------------------------------------------------------------------
@@ -280,7 +345,8 @@ class Module(torch.nn.Module):
     Parameters
     ----------
     A : NamedLinop
-        `module.linop`. Parameters of its parts are those of the modules in `module.linops`.
+        `module.linop`. Parameters of its parts are those of the modules in `module.linops`. Without trainable
+        parameters torch.compile keeps the module as one step of its graph; with some the graph breaks there.
 
     Examples
     --------
@@ -302,6 +368,17 @@ class Module(torch.nn.Module):
                     self.register_parameter(name, backing)
         if len(A.linops):
             self.linops = torch.nn.ModuleList(Module(child) for child in A.linops)
+        self._number_it()
+
+    def _number_it(self) -> None:
+        self._number = _number_of(self.linop)
+        self._is_fixed = next(self.parameters(), None) is None
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._number_it()
 
     def forward(self, x: Any) -> Any:
+        if self._is_fixed and torch.compiler.is_compiling():
+            return _compiled(x, self._number, False)
         return self.linop(x)

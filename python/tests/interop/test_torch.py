@@ -19,6 +19,10 @@ W = RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))
 check, check2 = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 
+# torch warns of a use of its own when it begins with it.
+of_torch = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
+
+
 def learned(*shape, dtype=torch.float64, requires_grad=True):
     generator = torch.Generator().manual_seed(len(shape) + sum(shape))
     return torch.nn.Parameter(torch.randn(shape, dtype=dtype, generator=generator),
@@ -369,6 +373,75 @@ def test_applications_are_opaque_to_torch_compile():
     torch.testing.assert_close(x.grad, 2 * w.detach())
 
 
+@of_torch
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_a_module_without_parameters_is_one_step_of_a_compiled_graph():
+    for A in (ps.Dense(W, "MN,N->M"), ps.Fft(1, batch=()), ps.Identity("N")):
+        module = ps.torch.Module(A)
+
+        def program(x):
+            return module(x * 2 + 1).abs().square().sum()
+
+        x, again = needing(4, dtype=torch.float64), needing(4, dtype=torch.float64)
+        again.data.copy_(x.data)
+        compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), program(again))
+        compiled(x).backward()
+        program(again).backward()
+        torch.testing.assert_close(x.grad, again.grad)
+    copied = copy.deepcopy(module)  # numbers of its own
+    assert copied._number != module._number
+    torch.testing.assert_close(torch.compile(copied, backend="eager", fullgraph=True)(x), x)
+
+
+@of_torch
+def test_a_module_with_parameters_breaks_the_graph():
+    module = ps.torch.Module(ps.Diagonal(learned(4), "N"))
+    x = torch.ones(4, dtype=torch.float64)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(module, backend="eager", fullgraph=True)(x)
+    torch.testing.assert_close(torch.compile(module, backend="eager")(x), module(x))
+
+
+@of_torch
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_the_compiled_step_obeys_the_rules_of_torch():
+    for A in (ps.Dense(W, "MN,N->M"), ps.Identity("N"), ps.Fft(1, batch=())):
+        module = ps.torch.Module(A)
+        x = needing(4, dtype=torch.complex128)
+        torch.library.opcheck(torch.ops.palimpsest.apply.default, (x, module._number, False))
+
+
+@of_torch
+def test_transforms_of_functions_take_operators():
+    dense = torch.tensor(W.real)
+    x, t = torch.arange(4.0, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    rows = torch.stack([x, t, x + t])
+    A = ps.Dense(W.real, "MN,N->M")
+
+    def energy(A):
+        return lambda x: A(x).square().sum()
+
+    def plain(x):
+        return dense @ x
+
+    torch.testing.assert_close(torch.func.grad(energy(A))(x), torch.func.grad(energy(plain))(x))
+    torch.testing.assert_close(torch.func.vmap(A)(rows), torch.func.vmap(plain)(rows))
+    torch.testing.assert_close(torch.func.vmap(A, in_dims=1)(rows.T), torch.func.vmap(plain)(rows))
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(energy(A)))(rows),
+                               torch.func.vmap(torch.func.grad(energy(plain)))(rows))
+    torch.testing.assert_close(torch.func.hessian(energy(A))(x), torch.func.hessian(energy(plain))(x))
+    for found, expected in zip(torch.func.jvp(A, (x,), (t,)), torch.func.jvp(plain, (x,), (t,))):
+        torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.func.jacrev(A)(x), dense)
+    torch.testing.assert_close(torch.func.jacfwd(A)(x), dense)
+    v = ps.dvector("v")
+    f = ps.torch.wrap(ps.function([v], ps.ops.sum(ps.ops.exp(v))))
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(f))(rows), rows.exp())
+    w = learned(4)
+    torch.testing.assert_close(torch.func.grad(energy(ps.Diagonal(w, "N")))(x), (2 * x * w**2).detach())
+
+
 def test_kinds_of_arrays_do_not_mix():
     v, u = ps.dvector("v"), ps.dvector("u")
     f = ps.function([v, u], v + u)
@@ -408,10 +481,6 @@ def test_workers_of_a_data_loader_compute_the_same():
 
 
 # -- forward mode ---------------------------------------------------------------------------------
-
-# torch warns of a use of its own when it begins with it.
-of_torch = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
-
 
 @of_torch
 def test_tangents_pass_through():

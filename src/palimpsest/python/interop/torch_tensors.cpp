@@ -32,6 +32,7 @@ std::vector<Backed>& backed() { return all_backed.get(); }
 
 constinit GlobalObject is_grad_enabled;  // torch.is_grad_enabled
 constinit GlobalObject forward_mode;     // torch.autograd.forward_ad
+constinit GlobalObject is_wrapped;       // torch._C._functorch.is_functorch_wrapped_tensor
 
 nb::object torch() { return nb::module_::import_("torch"); }
 
@@ -170,6 +171,15 @@ nb::object backing(const Parameter& parameter) {
   return made;
 }
 
+// Tensor within grad, vjp, jvp or vmap of torch.func: it has no memory of its own.
+bool is_of_transform(nb::handle x) {
+  if (!is_wrapped.is_set()) {
+    const nb::object functorch = torch().attr("_C").attr("_functorch");
+    is_wrapped.set(functorch.attr("is_functorch_wrapped_tensor"));
+  }
+  return nb::cast<bool>(nb::borrow(is_wrapped.get())(x));
+}
+
 }  // namespace
 
 bool records_gradients() {
@@ -205,7 +215,7 @@ bool records_tangents() {
 }
 
 bool is_recorded(const NamedLinop& A, nb::handle x) {
-  if (records_tangents()) return true;
+  if (records_tangents() || is_of_transform(x)) return true;
   if (!records_gradients()) return false;
   if (nb::cast<bool>(nb::object(x.attr("requires_grad")))) return true;
   if (!has_torch_containers) return false;
@@ -259,6 +269,7 @@ void bind_torch_tensors(nb::module_& m) {
     has_torch_containers = false;
     is_grad_enabled.clear();
     forward_mode.clear();
+    is_wrapped.clear();
   });
   m.def("_torch_weights", weights_of_graph, "outputs"_a);
   m.def(
