@@ -62,7 +62,7 @@ X = ps.dvector("x")
     (lambda: ps.shared(None), TypeError, "[array] got NoneType, expected an array"),
     (lambda: ps.ones(2).__setitem__(0, None), TypeError, "[array] got NoneType, expected an array"),
     (lambda: ps.ones(2).fill_(None), TypeError, "[array] got NoneType, expected an array"),
-    (lambda: ps.read_npy(None), TypeError, "[read_npy] path: got None, expected a value"),
+    (lambda: ps.read_npy(None), TypeError, "[read_npy] path: got None, expected str | PathLike[str]"),
     (lambda: ps.ops.exp(None), TypeError, "[exp] x: got None, expected VariableLike"),
     (lambda: ps.ones(2).flip(None), TypeError, "[Tensor.flip] axes: got None, expected int | Sequence[int]."),
     (lambda: ps.ones(2).flip(), TypeError, "[Tensor.flip] axes: got nothing, expected int | Sequence[int]."),

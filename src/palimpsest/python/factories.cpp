@@ -36,7 +36,8 @@ PALIMPSEST_OPTIONS(RestrictOptions)
 // A dict or pairs of dimensions and slices, in their order.
 template <>
 struct From<Cuts> {
-  static constexpr auto name = nb::detail::const_name("object");
+  static constexpr auto name =
+      nb::detail::const_name("Mapping[str, slice] | Sequence[tuple[str, slice]]");
   static Cuts from(nb::handle object) {
     Cuts cuts;
     for (const auto& [dim, range] : pairs_in(object, "a dict such as {'N': slice(0, 2)}")) {
@@ -127,7 +128,7 @@ void bind_weights(nb::module_& m) {
   def_with_options(m, "SumReduce", &SumReduce, {"ishape", "oshape"});
   m.def(
       "Repeat",
-      [](nb::handle repeats, Dims ishape, Dims oshape) {
+      [](Shown<"Mapping[str, int] | Sequence[tuple[str, int]]"> repeats, Dims ishape, Dims oshape) {
         return Repeat(ordered_sizes(repeats), ishape, oshape);
       },
       "repeats"_a, "ishape"_a, "oshape"_a, "New dimensions along which x is repeated.");

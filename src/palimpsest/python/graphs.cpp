@@ -213,13 +213,15 @@ void bind_graphs(nb::module_& m) {
         "Of a complex z = a + ib it is dC/da + i dC/db.");
   m.def(
       "pullback",
-      [](std::vector<Variable> outs, std::vector<Variable> wrt, nb::handle cotangents) {
+      [](std::vector<Variable> outs, std::vector<Variable> wrt,
+         Shown<"Sequence[VariableLike | None]"> cotangents) {
         return pullback(outs, wrt, open_list(cotangents));
       },
       "outs"_a, "wrt"_a, "cotangents"_a, "Cotangents of wrt, given those of outs.");
   m.def(
       "pushforward",
-      [](std::vector<Variable> outs, std::vector<Variable> wrt, nb::handle tangents) {
+      [](std::vector<Variable> outs, std::vector<Variable> wrt,
+         Shown<"Sequence[VariableLike]"> tangents) {
         return pushforward(outs, wrt, open_list(tangents));
       },
       "outs"_a, "wrt"_a, "tangents"_a, "Tangents of outs, given those of wrt.");

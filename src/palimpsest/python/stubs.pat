@@ -11,6 +11,7 @@ palimpsest\._core\.(ops|ops\.inplace)\.__prefix__:
 palimpsest\._core\.__prefix__:
     # SPDX-License-Identifier: Apache-2.0
     from collections.abc import Callable, Iterator, Mapping
+    from os import PathLike
     from typing import Any, overload
     from numpy.typing import NDArray
     from palimpsest.typing import Array, ArrayLike, ArrayT, DimsLike, DTypeLike, Progress, ShapeLike, VariableLike

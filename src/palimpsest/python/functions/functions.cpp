@@ -160,13 +160,21 @@ Function made_with_warnings(const std::vector<In>& ins, const Outputs& outs,
   }
 }
 
-FunctionObject make_function(nb::handle inputs, nb::handle outputs, std::optional<GivenMode> mode,
-                             nb::handle updates, nb::handle givens, nb::handle no_default_updates,
-                             bool accept_inplace, const std::optional<std::string>& name,
-                             bool rebuild_strict, std::optional<bool> allow_input_downcast,
-                             std::optional<bool> profile,
-                             const std::optional<std::string>& on_unused_input, bool trust_input,
-                             nb::handle budget, nb::handle returns) {
+FunctionObject make_function(
+    Shown<"Sequence[Variable | In]"> inputs,
+    Shown<"VariableLike | Out | Sequence[VariableLike | Out] | "
+          "Mapping[str, VariableLike | Out]">
+        outputs,
+    std::optional<GivenMode> mode,
+    Shown<"Mapping[SharedVariable, VariableLike] | "
+          "Sequence[tuple[SharedVariable, VariableLike]]">
+        updates,
+    Shown<"Mapping[Any, VariableLike] | Sequence[tuple[Any, VariableLike]]"> givens,
+    Shown<"bool | Sequence[SharedVariable]"> no_default_updates, bool accept_inplace,
+    const std::optional<std::string>& name, bool rebuild_strict,
+    std::optional<bool> allow_input_downcast, std::optional<bool> profile,
+    const std::optional<std::string>& on_unused_input, bool trust_input, Shown<"int | str"> budget,
+    Shown<"str"> returns) {
   FunctionObject made;
   if (!is_list(inputs)) {
     throw TypeError("[function] got " + class_name(inputs) + " as inputs, expected a list.");

@@ -23,6 +23,7 @@ ArrayObject array(Tensor&& made) {
 }
 
 // A text or an object of pathlib.
+using Path = Shown<"str | PathLike[str]">;
 std::string path_of(nb::handle path) {
   if (PyUnicode_Check(path.ptr())) return str_of(path);
   return text_of(nb::object(nb::module_::import_("os").attr("fspath")(path)), "a path");
@@ -47,7 +48,7 @@ template <Tensor (*read)(const std::string&)>
 void def_read(nb::module_& m, const char* name) {
   m.def(
       name,
-      [](nb::handle path) {
+      [](Path path) {
         const std::string from = path_of(path);
         return array(released([&] { return read(from); }));
       },
@@ -58,7 +59,7 @@ template <Tensor (*map)(const std::string&)>
 void def_map(nb::module_& m, const char* name) {
   m.def(
       name,
-      [](nb::handle path) {
+      [](Path path) {
         const std::string from = path_of(path);
         return released([&] { return map(from); });
       },
@@ -68,7 +69,7 @@ template <void (*write)(const std::string&, const Tensor&)>
 void def_write(nb::module_& m, const char* name) {
   m.def(
       name,
-      [](nb::handle path, Tensor tensor) {
+      [](Path path, Tensor tensor) {
         const std::string to = path_of(path);
         released([&] { write(to, tensor); });
       },
@@ -111,15 +112,14 @@ void bind_files(nb::module_& m) {
           "Seconds along t; 0 if not known.");
   m.def(
       "read_nifti",
-      [](nb::handle path) {
+      [](Path path) {
         const std::string from = path_of(path);
         return NiftiObject{released([&] { return read_nifti(from); })};
       },
       "path"_a);
   m.def(
       "write_nifti",
-      [](nb::handle path, Tensor image, std::array<double, 3> spacing,
-         const std::string& description,
+      [](Path path, Tensor image, std::array<double, 3> spacing, const std::string& description,
          const std::optional<std::array<std::array<double, 4>, 3>>& affine, double time_step) {
         const std::string to = path_of(path);
         released([&] {
@@ -155,21 +155,21 @@ void bind_files(nb::module_& m) {
   //   ((2, 3, 4), [5.0, 2.0, 2.0], True)
   m.def(
       "read_mrc",
-      [](nb::handle path) {
+      [](Path path) {
         const std::string from = path_of(path);
         return MrcObject{released([&] { return read_mrc(from); })};
       },
       "path"_a);
   m.def(
       "map_mrc",
-      [](nb::handle path) {
+      [](Path path) {
         const std::string from = path_of(path);
         return MrcObject{released([&] { return map_mrc(from); }), true};
       },
       "path"_a);
   m.def(
       "write_mrc",
-      [](nb::handle path, Tensor image, std::array<double, 3> spacing, std::array<double, 3> origin,
+      [](Path path, Tensor image, std::array<double, 3> spacing, std::array<double, 3> origin,
          bool is_stack, const std::string& description) {
         const std::string to = path_of(path);
         released([&] {
@@ -183,8 +183,7 @@ void bind_files(nb::module_& m) {
       "path"_a, "image"_a, nb::kw_only(), "spacing_angstrom"_a = std::array<double, 3>{},
       "origin_angstrom"_a = std::array<double, 3>{}, "is_stack"_a = false, "description"_a = "");
   m.def(
-      "detect_format", [](nb::handle path) { return std::string(format_name(path_of(path))); },
-      "path"_a);
+      "detect_format", [](Path path) { return std::string(format_name(path_of(path))); }, "path"_a);
 }
 
 }  // namespace palimpsest::python

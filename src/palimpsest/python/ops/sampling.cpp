@@ -128,8 +128,8 @@ Stencil stencil_of(const Variable& x, nb::handle taps, index_t axis, index_t off
 void bind_filters(nb::module_& m) {
   m.def(
       "stencil",
-      [](Variable x, nb::handle taps, index_t axis, index_t offset, index_t step, StencilEdge edge,
-         std::optional<Variable> start) {
+      [](Variable x, Shown<"Sequence[float]"> taps, index_t axis, index_t offset, index_t step,
+         StencilEdge edge, std::optional<Variable> start) {
         return ops::stencil(x, stencil_of(x, taps, axis, offset, step, edge),
                             start.value_or(Variable()));
       },
@@ -137,8 +137,8 @@ void bind_filters(nb::module_& m) {
       "edge"_a = "periodic", "start"_a = nb::none());
   m.def(
       "stencil_adjoint",
-      [](Variable y, nb::handle taps, index_t axis, index_t offset, index_t step, StencilEdge edge,
-         std::optional<Variable> start) {
+      [](Variable y, Shown<"Sequence[float]"> taps, index_t axis, index_t offset, index_t step,
+         StencilEdge edge, std::optional<Variable> start) {
         return ops::stencil_adjoint(y, stencil_of(y, taps, axis, offset, step, edge),
                                     start.value_or(Variable()));
       },

@@ -31,7 +31,7 @@ PALIMPSEST_OPTIONS(LocallyLowRankOptions)
 
 template <>
 struct From<Weight> {
-  static constexpr auto name = nb::detail::const_name("object");
+  static constexpr auto name = nb::detail::const_name("ArrayLike | Parameter");
   static Weight from(nb::handle object) {
     if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) {
       return PyFloat_AsDouble(object.ptr());
@@ -41,7 +41,8 @@ struct From<Weight> {
 };
 template <>
 struct From<BlockExtents> {
-  static constexpr auto name = nb::detail::const_name("object");
+  static constexpr auto name =
+      nb::detail::const_name("Mapping[str, int] | Sequence[tuple[str, int]]");
   static BlockExtents from(nb::handle object) { return ordered_sizes(object); }
 };
 template <>
