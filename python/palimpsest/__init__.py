@@ -44,6 +44,7 @@ from palimpsest.errors import (
     UnusedInputError as UnusedInputError,
 )
 from palimpsest.interop import (
+    convert_mrd as convert_mrd,
     from_functions as from_functions,
     from_mrpro as from_mrpro,
     from_pylops as from_pylops,

@@ -137,6 +137,40 @@ def map_chunks(source: Any, path: Any = None, *, dtype: Any = None) -> Any:
     return chunks.map_chunks(source, path, dtype)
 
 
+def convert_mrd(source: Any, path: Any) -> int:
+    """A stream of raw data in the format MRD 2 as an ISMRMRD file, which read_scan() and `palimpsest recon` read.
+
+    The header's facts that a reconstruction needs, of the first encoding, and all readouts go along; images and
+    waveforms of the stream do not. Needs the package `mrd-python`.
+
+    Parameters
+    ----------
+    source : path or mrd.MrdReaderBase
+        The file of the stream, or a reader of it from which nothing was read.
+    path : path
+        The file that is written, whole or not at all.
+
+    Returns
+    -------
+    int
+        The number of readouts.
+
+    Raises
+    ------
+    FormatError
+        "a stream without": no header with an encoding, or no readout.
+
+    Examples
+    --------
+    >>> import palimpsest as ps
+    >>> ps.convert_mrd("scan.mrd", "scan.h5")  # doctest: +SKIP
+    4096
+    """
+    from palimpsest.interop import mrd
+
+    return mrd.convert_mrd(source, path)
+
+
 def as_scipy(self: Any, sizes: Any = None, dtype: Any = None) -> Any:
     """A scipy.sparse.linalg.LinearOperator; see palimpsest.interop.scipy.as_scipy."""
     from palimpsest.interop import scipy

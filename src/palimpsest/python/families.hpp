@@ -35,6 +35,7 @@ namespace palimpsest::python {
   X(maps_and_coils)                   \
   X(scans)                            \
   X(raw_scans)                        \
+  X(raw_writing)                      \
   X(imaging_steps)                    \
   X(ismrmrd_images)                   \
   X(files)                            \

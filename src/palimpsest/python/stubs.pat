@@ -282,6 +282,7 @@ palimpsest\._core\.__suffix__:
     _torch_backing: Callable[[Any], Any]
     _torch_weights: Callable[[Any], Any]
     _torch_weights_of: Callable[[NamedLinop], Any]
+    _write_raw_scan: Callable[..., None]
 
 # A slot of the type.
 palimpsest\._core\.Function\.__call__$:
