@@ -12,7 +12,7 @@ namespace {
 
 struct Counter {
   const char* name;
-  index_t Readout::* member;
+  index_t Readout::*member;
 };
 constexpr Counter kCounters[] = {
     {"samples", &Readout::n_samples},
@@ -35,13 +35,11 @@ constexpr Counter kCounters[] = {
 };
 struct Direction {
   const char* name;
-  std::array<float, 3> Readout::* member;
+  std::array<float, 3> Readout::*member;
 };
 constexpr Direction kDirections[] = {
-    {"position", &Readout::position},
-    {"patient_table_position", &Readout::table_position},
-    {"read_dir", &Readout::read_direction},
-    {"phase_dir", &Readout::phase_direction},
+    {"position", &Readout::position},         {"patient_table_position", &Readout::table_position},
+    {"read_dir", &Readout::read_direction},   {"phase_dir", &Readout::phase_direction},
     {"slice_dir", &Readout::slice_direction},
 };
 
@@ -55,7 +53,8 @@ Readout readout_of(const nb::dict& fields) {
   made.flags = entry<std::uint64_t>(fields, "flags");
   made.sample_time_us = entry<double>(fields, "sample_time_us");
   for (const Counter& c : kCounters) made.*c.member = entry<index_t>(fields, c.name);
-  for (const Direction& d : kDirections) made.*d.member = entry<std::array<float, 3>>(fields, d.name);
+  for (const Direction& d : kDirections)
+    made.*d.member = entry<std::array<float, 3>>(fields, d.name);
   return made;
 }
 
