@@ -143,6 +143,12 @@ const Tensor& StagedRun::value_of(const Variable& v) const {
   return values_.at(v.node());
 }
 
+Tensor StagedRun::placed(const Variable& v) const {
+  const Tensor& value = value_of(v);
+  const Device device = v.type().device;
+  return v.is_constant() && value.device() != device ? value.to(device) : value;
+}
+
 void StagedRun::hold(const Variable& v, Tensor value) {
   Block& block = blocks_[value.storage().data()];
   if (block.n_values++ == 0) {
@@ -169,11 +175,9 @@ std::vector<Tensor> StagedRun::outputs() const {
   for (const Tensor* const input : inputs_) taken.insert(input->storage().data());
   std::vector<Tensor> outputs;
   for (const Variable& v : program_.graph_.outputs()) {
-    const Tensor& value = value_of(v);
+    const Tensor value = placed(v);
     const bool is_new = !v.is_constant() && taken.insert(value.storage().data()).second;
-    // A constant of an accelerator is on the host.
-    const bool moves = v.is_constant() && value.device() != v.type().device;
-    outputs.push_back(moves ? value.to(v.type().device) : is_new ? value : value.lazy_clone());
+    outputs.push_back(is_new ? value : value.lazy_clone());
   }
   return outputs;
 }
@@ -265,8 +269,9 @@ void StagedRun::choose(const Apply& node, const ops::IfElse& choice) {
   const bool holds = value_of(node.input(0)).item<bool>();
   for (std::size_t k = 0; k < choice.count(); ++k) {
     const Variable& v = node.input(holds ? choice.then_input(k) : choice.else_input(k));
-    Tensor value = value_of(v).lazy_clone();
-    if (v.is_constant()) ++blocks_[value.storage().data()].n_values;
+    Tensor value = placed(v).lazy_clone();
+    const bool is_given = v.is_constant() && v.node()->value.device() == value.device();
+    if (is_given) ++blocks_[value.storage().data()].n_values;
     hold(node.output(k), std::move(value));
   }
 }

@@ -51,12 +51,16 @@ Tensor stacked(std::vector<Tensor> rows, const TensorType& row, const std::strin
   return result;
 }
 
-// The same loop with one more input, whose extent is the number of steps.
+// The same loop with one more input, whose extent is the number of steps. Constants stay what they
+// are: those of the host go with any device.
 Apply closed_form(const Apply& node) {
   const auto& op = dynamic_cast<const Loop&>(node.op());
   LoopParts parts = op.structure();
   std::size_t i = 0;
-  const auto fresh = [&] { return make_input(node.input(i++).type()); };
+  const auto fresh = [&] {
+    const Variable& v = node.input(i++);
+    return v.is_constant() ? v : make_input(v.type());
+  };
   for (LoopParts::Read& read : parts.reads) read.array = fresh();
   for (LoopParts::State& state : parts.states) state.init = fresh();
   for (LoopParts::Captured& value : parts.captured) value.outer = fresh();
@@ -80,7 +84,7 @@ std::vector<Tensor> StagedRun::run_loop(const Apply& node, const std::vector<Ten
   const index_t n = is_value ? std::max<index_t>(0, inputs[op.count_input()].item<index_t>())
                              : *op.n_steps(extents);
   const bool is_known = with_note(node, extents, [&] { return op.has_known_body(extents); });
-  return is_known ? run_closed(node, inputs, n) : run_steps(node, inputs, n);
+  return is_known ? run_closed(node, inputs, n) : run_steps(node, n);
 }
 
 std::vector<Tensor> StagedRun::run_closed(const Apply& node, const std::vector<Tensor>& inputs,
@@ -89,14 +93,19 @@ std::vector<Tensor> StagedRun::run_closed(const Apply& node, const std::vector<T
   const LoopParts& parts = op.structure();
   const Function& f = program_.compiled(node.node(), 1, [&] {
     const Apply closed = closed_form(node);
-    return StagedProgram::Signature{as_inputs(closed.inputs()), closed.outputs()};
+    StagedProgram::Signature of{.outputs = closed.outputs()};
+    for (const Variable& v : closed.inputs()) {
+      if (!v.is_constant()) of.inputs.emplace_back(v);
+    }
+    return of;
   });
-  std::vector<Tensor> arguments(
-      inputs.begin(),
-      inputs.begin() + static_cast<std::ptrdiff_t>(op.captured_input(parts.captured.size())));
+  std::vector<Tensor> arguments;
+  for (std::size_t i = 0; i < op.captured_input(parts.captured.size()); ++i) {
+    if (!node.input(i).is_constant()) arguments.push_back(inputs[i]);
+  }
   arguments.push_back(of_extent(n, node.output(0).type().device));
   const bool may_stop = parts.until.defined();
-  if (may_stop && f.plan(arguments).peak_bytes > kMostRoomBytes) return run_steps(node, inputs, n);
+  if (may_stop && f.plan(arguments).peak_bytes > kMostRoomBytes) return run_steps(node, n);
   std::vector<Tensor> results = call(f, std::move(arguments));
   if (!may_stop) return results;
   const index_t n_done = results.back().item<index_t>();
@@ -112,10 +121,11 @@ std::vector<Tensor> StagedRun::run_closed(const Apply& node, const std::vector<T
   return results;
 }
 
-std::vector<Tensor> StagedRun::run_steps(const Apply& node, const std::vector<Tensor>& inputs,
-                                         index_t n) {
+std::vector<Tensor> StagedRun::run_steps(const Apply& node, index_t n) {
   const auto& op = dynamic_cast<const Loop&>(node.op());
   const LoopParts& parts = op.structure();
+  std::vector<Tensor> inputs;
+  for (const Variable& v : node.inputs()) inputs.push_back(placed(v));
   const Function& body = program_.compiled(node.node(), 2, [&] {
     return StagedProgram::Signature{as_inputs(op.body_inputs()), op.body_outputs()};
   });

@@ -32,6 +32,8 @@ class StagedRun {
  private:
   // -- values
   const Tensor& value_of(const Variable& v) const;
+  /// On the device of its type: constants of accelerators are on the host.
+  Tensor placed(const Variable& v) const;
   void hold(const Variable& v, Tensor value);
   void drop(const Variable& v);
   std::vector<Tensor> outputs() const;
@@ -47,7 +49,7 @@ class StagedRun {
   std::vector<Tensor> run_loop(const Apply& node, const std::vector<Tensor>& inputs,
                                std::span<const Extents> extents);
   std::vector<Tensor> run_closed(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
-  std::vector<Tensor> run_steps(const Apply& node, const std::vector<Tensor>& inputs, index_t n);
+  std::vector<Tensor> run_steps(const Apply& node, index_t n);
 
   const StagedProgram& program_;
   const std::span<const Tensor* const> inputs_;

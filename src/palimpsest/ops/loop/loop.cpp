@@ -162,6 +162,29 @@ Variable moved(const Variable& v, Device device) {
   return to_device(v, device);
 }
 
+// Constant arrays go with any device, but their rows are no constants: they are placed beside the
+// other operands.
+LoopOptions with_placed_constants(LoopOptions options) {
+  Device device;
+  const auto visit = [&](const auto& f) {
+    for (LoopSequence& sequence : options.sequences) f(sequence.value, 1);
+    for (LoopState& state : options.states) {
+      f(state.init, std::ranges::any_of(state.taps, [](index_t tap) { return tap < -1; }) ? 1 : 0);
+    }
+  };
+  const auto look = [&](const Variable& v, int = 0) {
+    if (v.defined() && device.is_host()) device = v.type().device;
+  };
+  visit(look);
+  for (const Variable& v : options.fixed) look(v);
+  if (device.is_host()) return options;
+  visit([&](Variable& v, int n_leading) {
+    if (!v.defined() || !v.is_constant() || !v.type().device.is_host()) return;
+    if (std::ssize(v.type().shape) > n_leading) v = moved(v, device);
+  });
+  return options;
+}
+
 // Constants and numbers of the host with new values that are computed on another device go there:
 // a state lies in one place.
 void follow_new_values(LoopParts& parts) {
@@ -216,7 +239,8 @@ const Loop& loop_of(const Apply& node) { return dynamic_cast<const Loop&>(node.o
 
 }  // namespace
 
-LoopResult loop(const LoopBody& body, const LoopOptions& options) {
+LoopResult loop(const LoopBody& body, const LoopOptions& given) {
+  const LoopOptions options = with_placed_constants(given);
   LoopParts parts;
   for (std::size_t i = 0; i < options.sequences.size(); ++i) {
     add_sequence(options.sequences[i], i, options, parts);
