@@ -61,7 +61,7 @@ class StencilKernel {
     Nest nest(writer_, extents, pieces, std::array{axis});
     declare(nest);
     const DType dtype = out_.layout.dtype;
-    writer_.line(fmt::format("{} sum = {};", type_of(dtype), is_complex(dtype) ? zero() : "0"));
+    writer_.line(fmt::format("{} sum = {};", type_of(dtype), zero_of(dtype)));
     op_.is_adjoint() ? write_adjoint(nest) : write_forward(nest);
     nest.store(0, "sum", dtype);
     if (!nest.add_to(step_)) return std::nullopt;
@@ -69,8 +69,6 @@ class StencilKernel {
   }
 
  private:
-  std::string zero() const { return fmt::format("{}_(0, 0)", type_of(out_.layout.dtype)); }
-
   void declare(Nest& nest) {
     const Stencil& stencil = op_.stencil();
     const std::size_t axis = stencil.axis;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that index arrays name: Gather, UpdateAt, ScatterAdd. Several values at one point are
+// Elements that index arrays name: Gather, UpdateAt, ScatterAdd, StridedAdjoint, and the terms of
+// SparseProduct. Several values at one point are
 // added in the order of the points, which is known for constant index arrays: their points are
 // sorted by target.
 #include <fmt/format.h>
@@ -9,6 +10,8 @@
 
 #include "palimpsest/lower/kernel_writer.hpp"
 #include "palimpsest/ops/index/gather_op.hpp"
+#include "palimpsest/ops/products/sparse_op.hpp"
+#include "palimpsest/ops/shape/strided_op.hpp"
 
 namespace palimpsest::lower {
 namespace {
@@ -73,29 +76,48 @@ std::string place_of_point(KernelWriter& writer, Nest& nest, const ops::ArrayInd
   return further;
 }
 
-// Adds the launches that look at index arrays of a device. Those of the host need none.
-bool add_checks(DeviceStep& step, std::span<const Piece> inputs, std::size_t first,
-                const ops::ArrayIndex& index, const Extents& array, std::string_view who) {
+// The word that launches set where they find an index out of range.
+Piece check_word(DeviceStep& step) {
   const Piece word = scratch_piece(step, DType::int32, {1});
   step.check_word = word.where.byte_offset;
+  return word;
+}
+
+// Adds a launch that sets the word if a condition holds for an element of arrays of one shape:
+// `condition` writes what it needs.
+bool add_check(DeviceStep& step, std::string_view who, const Piece& word, std::vector<Piece> arrays,
+               const std::function<std::string(KernelWriter&, Nest&)>& condition) {
+  const Extents extents = arrays[0].layout.extents;
+  if (element_count(extents) == 0) return true;
+  arrays.push_back(on_axes(word, extents, std::vector<int>(extents.size(), -1)));
+  KernelWriter writer("check", who);
+  Nest nest(writer, extents, arrays);
+  writer.open(fmt::format("if ({})", condition(writer, nest)));
+  nest.store(arrays.size() - 1, "1", DType::int32);
+  writer.close();
+  const bool fits = nest.add_to(step);
+  step.n_checking = step.launches.size();
+  return fits;
+}
+
+// Adds the launches that look at index arrays of a device. The host looks at its own.
+bool add_checks(DeviceStep& step, std::span<const Piece> inputs, std::size_t first,
+                const ops::ArrayIndex& index, const Extents& array, std::string_view who) {
+  const Piece word = check_word(step);
   for (std::size_t d = 0; d < index.axes.size(); ++d) {
     const index_t size = array[static_cast<std::size_t>(index.axes[d])];
-    step.checks.push_back({static_cast<int>(first + d), size, std::string(who)});
     const Piece& given = inputs[first + d];
-    if (given.where.kind != LaunchArgument::Kind::input) continue;
-    if (element_count(given.layout.extents) == 0) continue;
-    KernelWriter writer("check", who);
-    Nest nest(writer, given.layout.extents,
-              {given, on_axes(word, given.layout.extents,
-                              std::vector<int>(given.layout.extents.size(), -1))});
-    writer.line(
-        fmt::format("const i64 p = {}, n = {};", nest.load(0, DType::int64), writer.integer(size)));
-    writer.open("if (p < -n || p >= n)");
-    nest.store(1, "1", DType::int32);
-    writer.close();
-    if (!nest.add_to(step)) return false;
+    if (given.where.kind != LaunchArgument::Kind::input) {
+      step.checks.push_back({static_cast<int>(first + d), size, std::string(who)});
+      continue;
+    }
+    const bool fits = add_check(step, who, word, {given}, [&](KernelWriter& writer, Nest& nest) {
+      writer.line(fmt::format("const i64 p = {}, n = {};", nest.load(0, DType::int64),
+                              writer.integer(size)));
+      return "p < -n || p >= n";
+    });
+    if (!fits) return false;
   }
-  step.n_checking = step.launches.size();
   return true;
 }
 
@@ -129,6 +151,24 @@ struct Groups {
   std::vector<index_t> to, first, from;
 };
 
+Groups grouped(std::span<const index_t> to, std::span<const index_t> from, Kind kind) {
+  std::vector<std::size_t> order(to.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t p) { return to[p]; });
+  Groups groups;
+  for (const std::size_t p : order) {
+    const bool is_new = groups.to.empty() || groups.to.back() != to[p];
+    if (is_new) {
+      groups.to.push_back(to[p]);
+      groups.first.push_back(static_cast<index_t>(groups.from.size()));
+    }
+    if (!is_new && kind == Kind::set) groups.from.pop_back();  // the last value is set
+    groups.from.push_back(from[p]);
+  }
+  groups.first.push_back(static_cast<index_t>(groups.from.size()));
+  return groups;
+}
+
 // Nothing if an index array is no constant.
 std::optional<Groups> groups_of(const LowerRequest& request, std::size_t first, Kind kind,
                                 const Values& values, const Piece& array, const Piece& value) {
@@ -153,21 +193,7 @@ std::optional<Groups> groups_of(const LowerRequest& request, std::size_t first, 
       from[p] += static_cast<index_t>(p) / inner % points[k] * step;
     }
   }
-  std::vector<std::size_t> order(to.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t p) { return to[p]; });
-  Groups groups;
-  for (const std::size_t p : order) {
-    const bool is_new = groups.to.empty() || groups.to.back() != to[p];
-    if (is_new) {
-      groups.to.push_back(to[p]);
-      groups.first.push_back(static_cast<index_t>(groups.from.size()));
-    }
-    if (!is_new && kind == Kind::set) groups.from.pop_back();  // the last value is set
-    groups.from.push_back(from[p]);
-  }
-  groups.first.push_back(static_cast<index_t>(groups.from.size()));
-  return groups;
+  return grouped(to, from, kind);
 }
 
 // Writes values to points of constant index arrays.
@@ -199,9 +225,7 @@ bool add_groups(DeviceStep& step, std::string_view what, Kind kind, Groups group
   writer.line(fmt::format("const i64 to = {};", nest.load(2, DType::int64)));
   writer.line(fmt::format("const i64 begin = {}, end = {};", nest.load(3, DType::int64),
                           nest.load(3, DType::int64, " + 8")));
-  const std::string start = kind == Kind::add   ? nest.load(0, dtype, " + to")
-                            : is_complex(dtype) ? fmt::format("{}_(0, 0)", type_of(dtype))
-                                                : "0";
+  const std::string start = kind == Kind::add ? nest.load(0, dtype, " + to") : zero_of(dtype);
   writer.line(fmt::format("{} value = {};", type_of(dtype), start));
   writer.open("for (i64 i = begin; i < end; ++i)");
   writer.line(fmt::format("const i64 from = {};", nest.load(4, DType::int64, " + i * 8")));
@@ -307,6 +331,112 @@ std::optional<DeviceStep> lower_scatter_add(const LowerRequest& request,
   return step;
 }
 
+// The elements of a view, whose strides are in elements, as values at points of one axis.
+std::optional<DeviceStep> lower_strided_adjoint(const LowerRequest& request,
+                                                const ops::StridedAdjoint& op) {
+  constexpr index_t kMostElements = index_t{1} << 22;  // of tables
+  DeviceStep step;
+  const Piece w = input_pieces(request, step)[0], out = output_pieces(request)[0];
+  const index_t n = element_count(w.layout.extents);
+  if (w.is_number || w.layout.dtype != out.layout.dtype || n > kMostElements) return std::nullopt;
+  std::vector<index_t> to(static_cast<std::size_t>(n), op.offset() * out.step(0)), from(to.size());
+  index_t inner = 1;
+  for (std::size_t k = w.layout.extents.size(); k-- > 0; inner *= w.layout.extents[k]) {
+    for (std::size_t p = 0; p < to.size(); ++p) {
+      const index_t i = static_cast<index_t>(p) / inner % w.layout.extents[k];
+      to[p] += i * op.strides()[k] * out.step(0);
+      from[p] += i * w.step(k);
+    }
+  }
+  if (!add_copy(step, op.name(), literal(out.layout.dtype, 0), out)) return std::nullopt;
+  const ops::ArrayIndex index{{0}, 0, true};
+  const Values values(index, {n}, 1);
+  if (!add_groups(step, op.name(), Kind::add_to_zero, grouped(to, from, Kind::add_to_zero), values,
+                  out, w)) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+// Looks for columns and starts of rows out of range.
+bool add_sparse_checks(DeviceStep& step, std::string_view who, std::span<const Piece> inputs) {
+  const Piece word = check_word(step);
+  const index_t columns = inputs[3].layout.extents.back(), n = inputs[0].layout.extents[0];
+  const auto expect_column = [&](KernelWriter& writer, Nest& nest) {
+    writer.line(fmt::format("const i64 c = {};", nest.load(0, DType::int64)));
+    return fmt::format("c < 0 || c >= {}", writer.integer(columns));
+  };
+  const auto expect_range = [&](KernelWriter& writer, Nest& nest) {
+    writer.line(fmt::format("const i64 k = {}, last = {};", nest.load(0, DType::int64),
+                            nest.load(1, DType::int64)));
+    return fmt::format("k < 0 || k > last || last > {}", writer.integer(n));
+  };
+  Layout starts = inputs[2].layout;
+  --starts.extents[0];
+  const Piece first = part_of(inputs[2], starts);
+  starts.byte_offset += inputs[2].step(0);
+  return add_check(step, who, word, {inputs[1]}, expect_column) &&
+         add_check(step, who, word, {first, part_of(inputs[2], starts)}, expect_range);
+}
+
+// An item has a row. Even and odd terms have separate sums, as on the host.
+std::optional<DeviceStep> lower_sparse(const LowerRequest& request, const ops::SparseProduct& op) {
+  if (op.is_adjoint()) return std::nullopt;  // rows add to columns in any order
+  DeviceStep step;
+  const std::vector<Piece> inputs = input_pieces(request, step);
+  const Piece out = output_pieces(request)[0];
+  const Piece &v = inputs[0], &x = inputs[3];
+  const std::size_t last = out.layout.extents.size() - 1;
+  if (std::ranges::any_of(inputs, &Piece::is_number) || x.layout.extents[last] == 0) return {};
+  if (!add_sparse_checks(step, op.name(), inputs)) return std::nullopt;
+  if (element_count(out.layout.extents) == 0) return step;
+  Piece rows = x, starts = inputs[2];
+  rows.layout.extents = out.layout.extents;
+  rows.layout.strides[last] = 0;
+  --starts.layout.extents[0];
+  const auto whole = [](const Piece& piece) {
+    return part_of(piece, {piece.layout.dtype, {}, {}, 0});
+  };
+  KernelWriter writer("sparse", op.name());
+  Nest nest(writer, out.layout.extents,
+            {out, rows, with_rank(starts, last + 1), with_rank(whole(v), last + 1),
+             with_rank(whole(inputs[1]), last + 1)});
+  const DType dtype = out.layout.dtype;
+  const std::string to_start = writer.integer(inputs[2].step(0)),
+                    to_value = writer.integer(v.step(0));
+  const std::string to_column = writer.integer(inputs[1].step(0)),
+                    to_x = writer.integer(x.step(last));
+  const std::string add = writer.numbers().function(ScalarOp::add, dtype);
+  writer.line(fmt::format("i64 k = {};", nest.load(2, DType::int64)));
+  writer.line(fmt::format("const i64 last = {};", nest.load(2, DType::int64, " + " + to_start)));
+  writer.line(
+      fmt::format("{} even = {}, odd = {};", type_of(dtype), zero_of(dtype), zero_of(dtype)));
+  const auto add_term = [&](std::string_view sum, std::string_view k) {
+    writer.line(fmt::format("const i64 c_{} = {};", sum,
+                            nest.load(4, DType::int64, fmt::format(" + {} * {}", k, to_column))));
+    const std::string value = nest.load(3, v.layout.dtype, fmt::format(" + {} * {}", k, to_value));
+    const std::string element = nest.load(1, dtype, fmt::format(" + c_{} * {}", sum, to_x));
+    writer.line(fmt::format("const {} x_{} = {};", type_of(dtype), sum, element));
+    std::string term =
+        fmt::format("{}_({} * x_{}.x, {} * x_{}.y)", type_of(dtype), value, sum, value, sum);
+    if (v.layout.dtype == dtype) {
+      term =
+          fmt::format("{}({}, x_{})", writer.numbers().function(ScalarOp::mul, dtype), value, sum);
+    }
+    writer.line(fmt::format("{} = {}({}, {});", sum, add, sum, term));
+  };
+  writer.open("for (; k + 1 < last; k += 2)");
+  add_term("even", "k");
+  add_term("odd", "(k + 1)");
+  writer.close();
+  writer.open("if (k < last)");
+  add_term("even", "k");
+  writer.close();
+  nest.store(0, add + "(even, odd)", dtype);
+  if (!nest.add_to(step)) return std::nullopt;
+  return step;
+}
+
 }  // namespace
 
 std::optional<DeviceStep> lower_indexed(const LowerRequest& request) {
@@ -319,6 +449,12 @@ std::optional<DeviceStep> lower_indexed(const LowerRequest& request) {
   }
   if (const auto* scatter = dynamic_cast<const ops::ScatterAdd*>(&op)) {
     return lower_scatter_add(request, *scatter);
+  }
+  if (const auto* strided = dynamic_cast<const ops::StridedAdjoint*>(&op)) {
+    return lower_strided_adjoint(request, *strided);
+  }
+  if (const auto* sparse = dynamic_cast<const ops::SparseProduct*>(&op)) {
+    return lower_sparse(request, *sparse);
   }
   return std::nullopt;
 }

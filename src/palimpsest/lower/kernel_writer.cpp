@@ -163,6 +163,25 @@ std::string KernelWriter::offset(std::string_view index, index_t step, index_t i
   return fmt::format(" + (i64){} * {}", index, integer(step));
 }
 
+std::vector<std::string> KernelWriter::positions(std::string_view index,
+                                                 std::span<const index_t> extents,
+                                                 std::string_view stem) {
+  std::vector<std::string> names(extents.size());
+  std::string rest(index);
+  for (std::size_t a = extents.size(); a-- > 0;) {
+    names[a] = fmt::format("{}{}", stem, a);
+    if (a == 0) {
+      line(fmt::format("const i32 {} = {};", names[a], rest));
+      break;
+    }
+    const std::string n = integer(extents[a]), next = fmt::format("{}_above{}", stem, a);
+    line(fmt::format("const i32 {} = {} % (i32){}, {} = {} / (i32){};", names[a], rest, n, next,
+                     rest, n));
+    rest = next;
+  }
+  return names;
+}
+
 std::string KernelWriter::load(const std::string& name, const Piece& piece,
                                const std::string& offsets, DType dtype) {
   const DType from = piece.layout.dtype;
@@ -295,7 +314,11 @@ Nest::Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<P
   for (const Piece& piece : pieces_) names_.push_back(writer.piece(piece));
   for (const std::size_t axis : positions) {  // as bytes in a row along the axis
     Layout layout{DType::uint8, Extents(extents), Strides(extents.size()), 0};
-    layout.strides[axis] = 1;
+    if (axis == kNumber) {
+      layout.strides = contiguous_strides(extents);
+    } else {
+      layout.strides[axis] = 1;
+    }
     pieces_.push_back({{}, std::move(layout)});
   }
   offsets_.resize(pieces_.size());
@@ -333,8 +356,8 @@ std::string Nest::load(std::size_t p, DType dtype, const std::string& further) {
 void Nest::store(std::size_t p, std::string_view value, DType dtype, const std::string& further) {
   writer_.store(names_[p], pieces_[p], offsets_[p] + further, value, dtype);
 }
-std::string Nest::position(std::size_t q) const {
-  return fmt::format("(i32)(0{})", offsets_[names_.size() + q]);
+std::string Nest::wide_position(std::size_t q) const {
+  return fmt::format("(0{})", offsets_[names_.size() + q]);
 }
 
 bool Nest::add_to(DeviceStep& step) {

@@ -61,6 +61,10 @@ class KernelWriter {
   /// A text for the offset `index * step`, as a sum to be added: literal where it says much about
   /// the layout (none, neighbours), else a parameter.
   std::string offset(std::string_view index, index_t step, index_t item);
+  /// Writes the positions, i32, along axes of an index over them in row-major order. Their names,
+  /// outermost first.
+  std::vector<std::string> positions(std::string_view index, std::span<const index_t> extents,
+                                     std::string_view stem);
   /// A text for the element of a declared piece behind `offsets`, converted to `dtype`.
   std::string load(const std::string& name, const Piece& piece, const std::string& offsets,
                    DType dtype);
@@ -109,14 +113,18 @@ std::vector<NestAxis> merged_axes(std::span<const index_t> extents, std::span<co
 class Nest {
  public:
   /// Declares the pieces and opens the loops. The first piece is stored to: its steps order the
-  /// axes. The kernel may ask for positions along the axes `positions`.
+  /// axes. The kernel may ask for positions along the axes `positions`, and for the number of the
+  /// element, counted row-major, as along the axis kNumber.
+  static constexpr auto kNumber = static_cast<std::size_t>(-1);
   Nest(KernelWriter& writer, std::span<const index_t> extents, std::vector<Piece> pieces,
        std::span<const std::size_t> positions = {});
   /// A text for the element of piece p, `further` bytes behind where the loops are.
   std::string load(std::size_t p, DType dtype, const std::string& further = {});
   void store(std::size_t p, std::string_view value, DType dtype, const std::string& further = {});
   /// A text for the position of the loops along positions[q], an i32.
-  std::string position(std::size_t q) const;
+  std::string position(std::size_t q) const { return "(i32)" + wide_position(q); }
+  /// The same as an i64.
+  std::string wide_position(std::size_t q) const;
   /// Closes the loops and adds the launch. False if the step cannot be launched.
   bool add_to(DeviceStep& step);
 

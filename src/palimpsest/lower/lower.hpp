@@ -58,8 +58,7 @@ struct DeviceStep {
     std::vector<index_t> numbers;
     index_t offset = 0;
   };
-  /// An input with positions in an axis. A call that finds one outside throws the host's error
-  /// before it writes any result.
+  /// An input of the host with positions in an axis, which looks for those outside.
   struct IndexCheck {
     int input = 0;
     index_t size = 0;  ///< of the axis
@@ -69,8 +68,10 @@ struct DeviceStep {
   std::vector<Table> tables;
   index_t constant_bytes = 0;
   std::vector<IndexCheck> checks;
-  std::size_t n_checking = 0;  ///< launches, the first ones, that look for such positions
-  index_t check_word = 0;      ///< in scratch: they set it to 1, an int32
+  /// Launches, the first ones, that look for wrong indices. A call that finds one throws the error
+  /// of the host before it writes any result.
+  std::size_t n_checking = 0;
+  index_t check_word = 0;  ///< in scratch: they set it to 1, an int32
   std::vector<PlannedLaunch> launches;
   index_t scratch_bytes = 0;
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that place elements: copies of views, fills, joins, updates of parts, pads, rolls, choices.
 // Each is a few launches that copy a box to a box.
+#include <fmt/format.h>
+
+#include <numeric>
 #include <utility>
 
 #include "palimpsest/lower/kernel_writer.hpp"
@@ -215,6 +218,50 @@ std::optional<DeviceStep> lower_blocks(const LowerRequest& request, const ops::B
   return moves.done();
 }
 
+// Adds up the blocks that cover an element, in row-major order of the blocks.
+std::optional<DeviceStep> lower_unblock(const LowerRequest& request, const ops::Blocks& op) {
+  DeviceStep step;
+  const Piece y = input_pieces(request, step)[0], out = output_pieces(request)[0];
+  const Extents& extents = out.layout.extents;
+  const std::size_t n = op.stride().size(), batch = extents.size() - n;
+  if (y.is_number) return std::nullopt;
+  if (element_count(extents) == 0) return step;
+  const DType dtype = out.layout.dtype;
+  // The kernel walks over blocks, and within them, by itself.
+  Layout still{dtype, extents, Strides(extents.size()), 0};
+  for (std::size_t k = 0; k < batch; ++k) still.strides[k] = y.layout.strides[k];
+  std::vector<std::size_t> axes(n);
+  std::iota(axes.begin(), axes.end(), batch);
+  KernelWriter writer("unblock", op.name());
+  Nest nest(writer, extents, {out, part_of(y, std::move(still))}, axes);
+  writer.line(fmt::format("{} sum = {};", type_of(dtype), zero_of(dtype)));
+  writer.line("bool is_begun = false;");
+  std::string place;
+  for (std::size_t d = 0; d < n; ++d) {
+    const std::string stride = writer.integer(op.stride()[d]);
+    const std::string size = writer.integer(y.layout.extents[batch + n + d]);
+    const std::string blocks = writer.integer(y.layout.extents[batch + d]);
+    const std::string to_block = writer.integer(y.step(batch + d));
+    const std::string within = writer.integer(y.step(batch + n + d));
+    const std::string at = fmt::format("p{}", d), m = fmt::format("m{}", d);
+    writer.line(fmt::format("const i32 {} = {};", at, nest.position(d)));
+    writer.line(fmt::format("const i32 first{} = {} < (i32){} ? 0 : ({} - (i32){}) / (i32){} + 1;",
+                            d, at, size, at, size, stride));
+    writer.open(fmt::format("for (i32 {} = first{}; {} < (i32){} && {} * (i32){} <= {}; ++{})", m,
+                            d, m, blocks, m, stride, at, m));
+    place += fmt::format(" + (i64){} * {} + (i64)({} - {} * (i32){}) * {}", m, to_block, at, m,
+                         stride, within);
+  }
+  writer.line(fmt::format("const {} element = {};", type_of(dtype), nest.load(1, dtype, place)));
+  writer.line(fmt::format("sum = is_begun ? {}(sum, element) : element;",
+                          writer.numbers().function(ScalarOp::add, dtype)));
+  writer.line("is_begun = true;");
+  for (std::size_t d = 0; d < n; ++d) writer.close();
+  nest.store(0, "sum", dtype);
+  if (!nest.add_to(step)) return std::nullopt;
+  return step;
+}
+
 std::optional<DeviceStep> lower_broadcast(const LowerRequest& request) {
   Moves moves(request);
   moves.copy(with_rank(moves.source(0), moves.out().layout.extents.size()), moves.out());
@@ -239,8 +286,8 @@ std::optional<DeviceStep> lower_moves(const LowerRequest& request) {
   if (const auto* choice = dynamic_cast<const ops::IfElse*>(&op)) {
     return lower_choice(request, *choice);
   }
-  if (const auto* blocks = dynamic_cast<const ops::Blocks*>(&op); blocks && !blocks->is_adjoint()) {
-    return lower_blocks(request, *blocks);
+  if (const auto* blocks = dynamic_cast<const ops::Blocks*>(&op)) {
+    return (blocks->is_adjoint() ? lower_unblock : lower_blocks)(request, *blocks);
   }
   if (dynamic_cast<const ops::Alloc*>(&op) != nullptr ||
       dynamic_cast<const ops::BroadcastLike*>(&op) != nullptr) {

@@ -274,7 +274,7 @@ constexpr Helper kHelpers[] = {
     {"magnitude_c64",
      "FUNC f64 magnitude_c64(c64 a) {\n"
      "  const f64 square = a.x * a.x + a.y * a.y;\n"
-     "  return square >= 1e-290 && square <= 1e300 ? sqrt(square) : hypot(a.x, a.y);\n"
+     "  return square >= 1e-290 && square <= 1e300 ? sqrt(square) : size_c64(a);\n"
      "}\n"},
     {"quotient",
      "FUNC c64 plain_quotient(c64 a, c64 b) {\n"
@@ -322,6 +322,28 @@ constexpr Helper kHelpers[] = {
      "  const f64 rest = fmod(a, 2 * half_range);\n"
      "  const u64 size = (u64)fabs(rest);\n"
      "  return rest < 0 ? 0 - size : size;\n"
+     "}\n"},
+    // Word 0 or 1 of number i of a stream: Philox 4x32-10.
+    {"random_word",
+     "FUNC u64 random_word(u64 seed, u64 stream, u64 i, i32 which) {\n"
+     "  u32 c0 = (u32)i, c1 = (u32)(i >> 32), c2 = (u32)stream, c3 = (u32)(stream >> 32);\n"
+     "  u32 k0 = (u32)seed, k1 = (u32)(seed >> 32);\n"
+     "  for (i32 round = 0; round < 10; ++round) {\n"
+     "    const u64 a = (u64)0xD2511F53u * c0, b = (u64)0xCD9E8D57u * c2;\n"
+     "    c0 = (u32)(b >> 32) ^ c1 ^ k0;\n"
+     "    c2 = (u32)(a >> 32) ^ c3 ^ k1;\n"
+     "    c1 = (u32)b;\n"
+     "    c3 = (u32)a;\n"
+     "    k0 += 0x9E3779B9u;\n"
+     "    k1 += 0xBB67AE85u;\n"
+     "  }\n"
+     "  return which == 0 ? (u64)c0 | (u64)c1 << 32 : (u64)c2 | (u64)c3 << 32;\n"
+     "}\n"},
+    {"multiply_high",
+     "FUNC u64 multiply_high(u64 a, u64 b) {\n"
+     "  const u64 a0 = (u32)a, a1 = a >> 32, b0 = (u32)b, b1 = b >> 32;\n"
+     "  const u64 middle = a1 * b0 + ((a0 * b0) >> 32);\n"
+     "  return a1 * b1 + (middle >> 32) + (((middle & 0xFFFFFFFFu) + a0 * b1) >> 32);\n"
      "}\n"},
 };
 
@@ -389,6 +411,10 @@ std::string_view suffix_of(DType dtype) {
   throw InternalError("[lower] not a dtype");
 }
 
+std::string zero_of(DType dtype) {
+  return is_complex(dtype) ? fmt::format("{}_(0, 0)", type_of(dtype)) : "0";
+}
+
 bool Numbers::has(ScalarOp op, DType working) { return find_text(op, working) != nullptr; }
 
 void Numbers::write(const std::string& name) {
@@ -428,6 +454,7 @@ std::string Numbers::function(ScalarOp op, DType working) {
     } else if (word == "quotient" || word == "magnitude" || word == "size") {
       const std::string helper =
           word == "quotient" ? "quotient" : fmt::format("{}_{}", word, suffix_of(working));
+      if (helper == "magnitude_c64") write("size_c64");
       write(helper);
       body += helper;
     } else {
@@ -444,6 +471,11 @@ std::string Numbers::function(ScalarOp op, DType working) {
   text_ +=
       fmt::format("FUNC {} {}({}) {{\n  {}\n}}\n", type_of(types.result), name, parameters, body);
   return name;
+}
+
+std::string Numbers::helper(std::string_view name) {
+  write(std::string(name));
+  return std::string(name);
 }
 
 void Numbers::write_conversion(DType from, DType to) {

@@ -17,6 +17,9 @@ std::string_view type_of(DType dtype);
 /// `c32`, of bools `b8`: the end of names of functions.
 std::string_view suffix_of(DType dtype);
 
+/// A text for 0.
+std::string zero_of(DType dtype);
+
 /// The functions that a kernel calls, each written once, in front of those that call it.
 ///
 /// Math  the bits of the host's functions: sums, products, quotients and roots are rounded one by
@@ -31,6 +34,8 @@ class Numbers {
   std::string function(ScalarOp op, DType working);
   /// The same for conj(a) b, of reals the product.
   std::string conj_product(DType dtype);
+  /// The same for a function that is no operation: random_word, multiply_high.
+  std::string helper(std::string_view name);
   /// The same for the conversion; `value` itself where the dtypes are equal.
   std::string converted(std::string_view value, DType from, DType to);
   /// The functions so far.

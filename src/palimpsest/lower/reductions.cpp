@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that reduce: Reduce, FusedReduce, Norm2, ElementwiseSums.
+// Ops that reduce: Reduce, FusedReduce, Norm2, ElementwiseSums, ArgReduce.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -168,6 +170,98 @@ std::optional<DeviceStep> lower_elementwise_sums(const LowerRequest& request,
   return step;
 }
 
+// The layout along some axes.
+Layout along(const Layout& layout, const Axes& axes, bool others) {
+  Layout part{layout.dtype, {}, {}, 0};
+  for (std::size_t k = 0; k < layout.extents.size(); ++k) {
+    if (std::ranges::binary_search(axes, static_cast<index_t>(k)) == others) continue;
+    part.extents.push_back(layout.extents[k]);
+    part.strides.push_back(layout.strides[k]);
+  }
+  return part;
+}
+
+// Writes the positions of `index` along the axes of pieces, and texts for their offsets.
+std::vector<std::string> offsets_at(KernelWriter& w, std::string_view index, std::string_view stem,
+                                    std::span<const Piece> pieces) {
+  std::vector<NestAxis> axes = merged_axes(pieces[0].layout.extents, pieces);
+  std::ranges::reverse(axes);
+  Extents extents;
+  for (const NestAxis& axis : axes) extents.push_back(axis.extent);
+  const std::vector<std::string> places = w.positions(index, extents, stem);
+  std::vector<std::string> offsets(pieces.size());
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      const auto item = static_cast<index_t>(item_size(pieces[p].layout.dtype));
+      offsets[p] += w.offset(places[a], axes[a].steps[p], item);
+    }
+  }
+  return offsets;
+}
+
+// A group has an output: its items look at terms each, and then agree. Of equal terms the first one
+// is found, of NaNs too.
+std::optional<DeviceStep> lower_arg_reduce(const LowerRequest& request, const ops::ArgReduce& op) {
+  constexpr index_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
+  DeviceStep step;
+  const Piece x = input_pieces(request, step)[0], out = output_pieces(request)[0];
+  const DType dtype = x.layout.dtype;
+  const index_t outputs = element_count(out.layout.extents);
+  if (outputs == 0) return step;
+  const Piece kept = part_of(x, along(x.layout, op.axes(), true));
+  const Piece reduced = part_of(x, along(x.layout, op.axes(), false));
+  const index_t terms = element_count(reduced.layout.extents);
+  const bool fits = terms > 0 && terms <= kMost && outputs <= kMost;
+  if (x.is_number || is_complex(dtype) || !fits) return std::nullopt;
+  KernelWriter w("arg", op.name());
+  const std::string from = w.piece(x), to = w.piece(out);
+  const std::string_view type = type_of(dtype);
+  const std::string better =
+      w.numbers().function(op.reduce_op() == ReduceOp::max ? ScalarOp::gt : ScalarOp::lt, dtype);
+  const std::string is_nan = w.numbers().function(ScalarOp::isnan, dtype);
+  const auto wins = [&](std::string_view a, std::string_view b) {
+    return fmt::format("(!{}({}) && ({}({}) || {}({}, {})))", is_nan, b, is_nan, a, better, a, b);
+  };
+  w.line(fmt::format("LOCAL {} values[{}];", type, kItems));
+  w.line(fmt::format("LOCAL i32 places[{}];", kItems));
+  w.open(fmt::format("for (i32 o = (i32)GROUP(0); o < (i32){}; o += (i32)GROUPS(0))",
+                     w.integer(outputs)));
+  const std::vector<std::string> at_output = offsets_at(w, "o", "k", std::array{out, kept});
+  w.line(fmt::format("{} value = 0;", type));
+  w.line("i32 place = -1;");
+  w.open(fmt::format("for (i32 t = ITEM; t < (i32){}; t += {})", w.integer(terms), kItems));
+  const std::string at_term = at_output[1] + offsets_at(w, "t", "q", {&reduced, 1})[0];
+  w.line(fmt::format("const {} term = {};", type, w.load(from, x, at_term, dtype)));
+  w.open(fmt::format("if (place < 0 || {})", wins("term", "value")));
+  w.line("value = term;");
+  w.line("place = t;");
+  w.close();
+  w.close();
+  w.line("values[ITEM] = value;");
+  w.line("places[ITEM] = place;");
+  w.line("BARRIER;");
+  w.open(fmt::format("for (i32 half_items = {}; half_items > 0; half_items /= 2)", kItems / 2));
+  w.open("if (ITEM < half_items && places[ITEM + half_items] >= 0)");
+  w.line(fmt::format("const {} own = values[ITEM], other = values[ITEM + half_items];", type));
+  w.line("const i32 before = places[ITEM], after = places[ITEM + half_items];");
+  w.open(fmt::format("if ({} || (!{} && after < before))", wins("other", "own"),
+                     wins("own", "other")));
+  w.line("values[ITEM] = other;");
+  w.line("places[ITEM] = after;");
+  w.close();
+  w.close();
+  w.line("BARRIER;");
+  w.close();
+  w.open("if (ITEM == 0)");
+  w.line("const i64 found = places[0];");
+  w.store(to, out, at_output[0], "found", DType::int64);
+  w.close();
+  w.line("BARRIER;");
+  w.close();
+  if (!w.add_to(step, {outputs, 1, 1})) return std::nullopt;
+  return step;
+}
+
 }  // namespace
 
 std::optional<DeviceStep> lower_sums(const LowerRequest& request) {
@@ -181,6 +275,9 @@ std::optional<DeviceStep> lower_sums(const LowerRequest& request) {
                         &fused->program());
   }
   if (dynamic_cast<const ops::Norm2*>(&op) != nullptr) return lower_norm2(request);
+  if (const auto* arg = dynamic_cast<const ops::ArgReduce*>(&op)) {
+    return lower_arg_reduce(request, *arg);
+  }
   if (const auto* sums = dynamic_cast<const ops::ElementwiseSums*>(&op)) {
     if (!has_texts(sums->program())) return std::nullopt;
     return lower_elementwise_sums(request, *sums);

@@ -24,8 +24,11 @@ constexpr int kBlock = 64;  // leaves of a group: a full subtree of the cascade
 constexpr int kLevels = 28;
 constexpr index_t kMostTerms = std::numeric_limits<std::int32_t>::max() / 2;
 
-std::string zero(DType dtype) {
-  return is_complex(dtype) ? fmt::format("{}_(0, 0)", type_of(dtype)) : "0";
+template <class Axes>
+std::vector<index_t> extents_of(const Axes& axes) {
+  std::vector<index_t> extents;
+  for (const auto& axis : axes) extents.push_back(axis.extent);
+  return extents;
 }
 
 // Kernels of one SumTask.
@@ -73,25 +76,6 @@ class SumKernels {
     return fmt::format("{}({}, {})", w.numbers().function(task_.sums[s].combine, dtype(s)), a, b);
   }
 
-  // Names of an index over axes, outermost first; `index` is in row-major order.
-  template <class Axes>
-  static std::vector<std::string> positions(KernelWriter& w, const std::string& index,
-                                            const Axes& axes, std::string_view stem) {
-    std::vector<std::string> names(axes.size());
-    std::string rest = index;
-    for (std::size_t a = axes.size(); a-- > 0;) {
-      names[a] = fmt::format("{}{}", stem, a);
-      if (a == 0) {
-        w.line(fmt::format("const i32 {} = {};", names[a], rest));
-        break;
-      }
-      const std::string n = w.integer(axes[a].extent), next = fmt::format("{}_above{}", stem, a);
-      w.line(fmt::format("const i32 {} = {} % (i32){}, {} = {} / (i32){};", names[a], rest, n, next,
-                         rest, n));
-      rest = next;
-    }
-    return names;
-  }
   static std::string offset(KernelWriter& w, const std::vector<std::string>& names,
                             std::span<const ReductionOrder::Axis> axes, std::size_t operand) {
     std::string text;
@@ -103,7 +87,7 @@ class SumKernels {
 
   // Writes what output `o` needs before its terms.
   void begin_output(KernelWriter& w) {
-    kept_ = positions(w, "o", order_.kept, "k");
+    kept_ = w.positions("o", extents_of(order_.kept), "k");
     for (std::size_t k = 1; k <= task_.n_walked(); ++k) {
       w.line(fmt::format("const i64 base{} = {}{};", k, w.integer(order_.offsets[k]),
                          offset(w, kept_, order_.kept, k)));
@@ -117,7 +101,7 @@ class SumKernels {
   }
   // Writes what reads and computes the operands of term `t`. Their names.
   std::vector<std::string> operands_of_term(KernelWriter& w) {
-    const std::vector<std::string> places = positions(w, "t", order_.reduced, "q");
+    const std::vector<std::string> places = w.positions("t", extents_of(order_.reduced), "q");
     std::vector<std::string> offsets;
     for (std::size_t k = 1; k <= task_.n_walked(); ++k) {
       offsets.push_back(fmt::format(" + base{}{}", k, offset(w, places, order_.reduced, k)));
@@ -137,7 +121,7 @@ class SumKernels {
     all.insert(all.end(), task_.operands.begin(), task_.operands.end());
     std::vector<NestAxis> nest = merged_axes(task_.extents, all);
     std::ranges::reverse(nest);
-    const std::vector<std::string> indices = positions(w, "at", nest, "i");
+    const std::vector<std::string> indices = w.positions("at", extents_of(nest), "i");
     std::vector<std::string> at(all.size());
     for (std::size_t a = 0; a < nest.size(); ++a) {
       for (std::size_t p = 0; p < all.size(); ++p) {
@@ -188,7 +172,7 @@ class SumKernels {
 
   void declare_values(KernelWriter& w) const {
     for (std::size_t s = 0; s < count(); ++s) {
-      w.line(fmt::format("{} v{} = {};", type_of(dtype(s)), s, zero(dtype(s))));
+      w.line(fmt::format("{} v{} = {};", type_of(dtype(s)), s, zero_of(dtype(s))));
     }
   }
   // Combines the terms t = first, first + by, .. below end to v0, v1, ..
@@ -239,7 +223,7 @@ class SumKernels {
              std::string_view element) const {
     std::string place;
     if (is_result(to)) {
-      const auto kept = positions(w, "o", order_.kept, "z");
+      const auto kept = w.positions("o", extents_of(order_.kept), "z");
       place = fmt::format(" + {}{}", w.integer(order_.offsets[0]), offset(w, kept, order_.kept, 0));
     }
     for (std::size_t s = 0; s < count(); ++s) {

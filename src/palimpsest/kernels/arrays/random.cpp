@@ -12,14 +12,9 @@ namespace {
 
 constexpr index_t kGrain = 4096;  // numbers per task: with fewer a second thread does not pay
 
-// Separate seeds for separate purposes: their bits are unrelated.
-constexpr std::uint64_t kChildSeed = 0x9E3779B97F4A7C15U, kChildStream = 0xBF58476D1CE4E5B9U,
-                        kNextSeed = 0x94D049BB133111EBU, kNextStream = 0xD6E8FEB86659FD93U;
-
-RandomKey derived(RandomKey key, std::uint64_t i, std::uint64_t seed_salt,
-                  std::uint64_t stream_salt) {
-  return {random_bits({key.seed ^ seed_salt, key.stream}, i),
-          random_bits({key.seed ^ stream_salt, key.stream}, i)};
+RandomKey derived(RandomKey key, std::uint64_t i, RandomKey salt) {
+  return {random_bits({key.seed ^ salt.seed, key.stream}, i),
+          random_bits({key.seed ^ salt.stream, key.stream}, i)};
 }
 
 // The upper half of a 128-bit product.
@@ -93,9 +88,7 @@ void run_random_integers(RandomKey key, std::uint64_t low, std::uint64_t range,
   });
 }
 
-RandomKey child_key(RandomKey key, std::uint64_t i) {
-  return derived(key, i, kChildSeed, kChildStream);
-}
-RandomKey next_key(RandomKey key) { return derived(key, 0, kNextSeed, kNextStream); }
+RandomKey child_key(RandomKey key, std::uint64_t i) { return derived(key, i, kChildSalt); }
+RandomKey next_key(RandomKey key) { return derived(key, 0, kNextSalt); }
 
 }  // namespace palimpsest

@@ -22,6 +22,12 @@ void run_random(RandomKind kind, RandomKey key, const MutableView& out);
 void run_random_integers(RandomKey key, std::uint64_t low, std::uint64_t range,
                          const MutableView& out);
 
+/// Salts of the seed and of the stream of a derived key: it is {random_bits({seed ^ salt.seed,
+/// stream}, i), random_bits({seed ^ salt.stream, stream}, i)}. The bits of different ones are
+/// unrelated.
+inline constexpr RandomKey kChildSalt{0x9E3779B97F4A7C15U, 0xBF58476D1CE4E5B9U},
+    kNextSalt{0x94D049BB133111EBU, 0xD6E8FEB86659FD93U};
+
 /// The key of the i-th independent stream; and the key after this one. Streams of a key, its
 /// children and its successor are unrelated.
 RandomKey child_key(RandomKey key, std::uint64_t i);

@@ -44,7 +44,7 @@ inline float magnitude(Complex<float> a) {
 }
 inline double magnitude(Complex<double> a) {
   const double square = a.real() * a.real() + a.imag() * a.imag();
-  return is_safe_norm2(square) ? std::sqrt(square) : std::hypot(a.real(), a.imag());
+  return is_safe_norm2(square) ? std::sqrt(square) : far_magnitude(a.real(), a.imag());
 }
 
 // Small integer exponents use multiplication, which is exact for Gaussian integers.

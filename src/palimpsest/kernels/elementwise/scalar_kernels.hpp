@@ -28,10 +28,19 @@ ScalarKernel complex_kernel(ScalarOp op, DType working);
 ScalarKernel complex_function_kernel(ScalarOp op, DType working);
 
 /// The range of |z|^2 in double precision in which its root is |z|: no part of the sum was lost.
-/// Outside it |z| is computed by std::hypot, and quotients by far_quotient.
+/// Outside it |z| is computed by far_magnitude, and quotients by far_quotient.
 inline constexpr double kLeastSafeNorm2 = 1e-290, kMostSafeNorm2 = 1e300;
 inline bool is_safe_norm2(double square) {
   return square >= kLeastSafeNorm2 && square <= kMostSafeNorm2;
+}
+
+/// |z| from parts scaled by a power of two, so that nothing but the result can be out of range.
+inline double far_magnitude(double re, double im) {
+  if (std::isinf(re) || std::isinf(im)) return std::numeric_limits<double>::infinity();
+  const double factor = std::fmax(std::abs(re), std::abs(im)) > 1 ? 0x1p-600 : 0x1p600;
+  re *= factor;
+  im *= factor;
+  return std::sqrt(re * re + im * im) * (1 / factor);
 }
 
 /// a / b, computed by the plain formula from numbers scaled by powers of two, so that nothing but

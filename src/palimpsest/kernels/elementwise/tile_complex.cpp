@@ -201,7 +201,7 @@ HWY_NOINLINE void repair_magnitudes(V a, V square, V& magnitude) {
   hn::Store(magnitude, d, magnitudes);
   for (index_t k = 0; k < kLanes<double>; k += 2) {
     if (is_safe_norm2(squares[k])) continue;
-    magnitudes[k] = magnitudes[k + 1] = std::hypot(parts[k], parts[k + 1]);
+    magnitudes[k] = magnitudes[k + 1] = far_magnitude(parts[k], parts[k + 1]);
   }
   magnitude = hn::Load(d, magnitudes);
 }

@@ -15,6 +15,7 @@ class Random final : public Declared<Random> {
  public:
   Random(RandomKind kind, ExtentPrograms extents, DType dtype)
       : kind_(kind), extents_(std::move(extents)), dtype_(dtype) {}
+  RandomKind kind() const { return kind_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   bool uses_elements(const Apply&, int in) const override { return in == 0; }
@@ -67,6 +68,7 @@ class RandomIntegers final : public Declared<RandomIntegers> {
 class SplitKey final : public Declared<SplitKey> {
  public:
   explicit SplitKey(index_t n, index_t first = 0) : n_(n), first_(first) {}
+  index_t first() const { return first_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override { return {{n_, 2}}; }
   std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {

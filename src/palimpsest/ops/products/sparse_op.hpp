@@ -12,6 +12,7 @@ namespace palimpsest::ops {
 class SparseProduct final : public Declared<SparseProduct> {
  public:
   SparseProduct(index_t columns, bool adjoint) : columns_(columns), adjoint_(adjoint) {}
+  bool is_adjoint() const { return adjoint_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan inputs) const override;
   Linearity linear_in(const Apply& apply, int in) const override;

@@ -80,6 +80,8 @@ class ArgReduce final : public Declared<ArgReduce> {
  public:
   /// max or min; axes sorted, counted from the front.
   ArgReduce(ReduceOp op, Axes axes) : op_(op), axes_(std::move(axes)) {}
+  ReduceOp reduce_op() const { return op_; }
+  const Axes& axes() const { return axes_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply& apply, ExtentsSpan inputs) const override;
   std::vector<Variable> pullback(const Apply&, CotangentSpan) const override {

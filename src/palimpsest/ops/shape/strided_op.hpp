@@ -50,6 +50,8 @@ class StridedAdjoint final : public Declared<StridedAdjoint> {
   StridedAdjoint(DType dtype, index_t n, Strides strides, index_t offset)
       : dtype_(dtype), n_(n), strides_(std::move(strides)), offset_(offset) {}
 
+  const Strides& strides() const { return strides_; }
+  index_t offset() const { return offset_; }
   Apply make_node(std::span<const Variable> inputs) const override;
   std::vector<Extents> infer_shapes(const Apply&, ExtentsSpan) const override { return {{n_}}; }
   Linearity linear_in(const Apply& apply, int in) const override;
