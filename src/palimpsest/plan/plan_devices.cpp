@@ -133,6 +133,17 @@ void separate_devices(Plan& plan, const PlanRequest& request) {
   plan.peak_bytes += placed_bytes(plan);
 }
 
+void refuse_float64(const Plan& plan, const PlannedStep& step) {
+  for (std::size_t k = 0; k < step.outputs.size(); ++k) {
+    const Layout& layout = plan.slots[at(step.outputs[k])].layout;
+    const bool is_wide = is_inexact(layout.dtype) && real_of(layout.dtype) == DType::float64;
+    if (!is_wide || element_count(layout.extents) <= 1) continue;
+    throw DeviceError("[" + step.node.op().name() + "] " + step.node.output(k).type().device.str() +
+                      " has no float64. Try " +
+                      (is_complex(layout.dtype) ? "complex64" : "float32"));
+  }
+}
+
 index_t Plan::peak_bytes_on(Device device) const {
   index_t bytes = 0;
   for (const PlannedArena& arena : arenas) bytes += arena.device == device ? arena.bytes : 0;

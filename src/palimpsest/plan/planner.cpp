@@ -358,6 +358,7 @@ class Planner {
     const Device device = planned.node.output(0).type().device;
     if (device.is_host() || planned.loop) return std::nullopt;
     LowerRequest request{planned.node, {}, {}, {}, {}, {}, backend_of(device).facts()};
+    if (!request.facts.has_float64) refuse_float64(plan_, planned);
     std::vector<Layout> inputs, outputs;
     for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
       const Slot& slot = plan_.slots[at(planned.inputs[i])];

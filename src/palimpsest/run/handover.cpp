@@ -235,7 +235,8 @@ void Call::check_destination(const Layout& layout, const Tensor& destination, st
                      to_string(layout.extents));
   }
   if (destination.device() != device()) {
-    throw DeviceError(got() + destination.device().str() + ", expected " + device().str());
+    throw DeviceError(got() + destination.device().str() + ", expected " + device().str() +
+                      ". Try to(device)");
   }
   if (has_internal_overlap(destination)) {
     throw AliasError("[call_into] destination " + std::to_string(i) +

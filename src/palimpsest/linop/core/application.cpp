@@ -50,7 +50,7 @@ void check_parameters(const NamedLinop& A, const TensorType& x) {
     if (!p.present()) continue;
     if (p.type().device != x.device) {
       throw DeviceError(who(A) + "device: parameter '" + name + "' is on " + p.type().device.str() +
-                        ", x is on " + x.device.str());
+                        ", x on " + x.device.str());
     }
     if (adapts_to(A) || !is_inexact(p.dtype()) || real_of(p.dtype()) == real_of(x.dtype)) continue;
     const DType wanted = is_complex(x.dtype) ? complex_of(p.dtype()) : real_of(p.dtype());

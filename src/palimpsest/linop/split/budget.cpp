@@ -64,9 +64,11 @@ void note_attribute(const Attribute& a, std::set<std::uint64_t>& seen, index_t& 
   for (const Attribute& entry : a.as_list()) note_attribute(entry, seen, bytes);
 }
 
-[[noreturn]] void refuse_budget(const std::string& who, index_t bytes, const TileChoice& best) {
+[[noreturn]] void refuse_budget(const std::string& who, index_t bytes, const TileChoice& best,
+                                Device device) {
   std::string text = who + "nothing fits into the budget: got " + std::to_string(bytes) +
-                     " bytes, the smallest budget found is " +
+                     " bytes, the smallest budget " +
+                     (device.is_host() ? "" : "on " + device.str() + " ") + "found is " +
                      std::to_string(best.cost.peak_bytes) + " bytes";
   text += best.sizes.empty() ? ", uncut: no dimension lowers it"
                              : ", in tiles of {" + sizes_text(best.sizes) + "}";
@@ -259,9 +261,9 @@ TileCost cost_of_tiles(const NamedLinop& A, const TileAxes& axes,
 }  // namespace
 
 TileChoice search_tiles(const TileAxes& axes, index_t bytes, const TileCost& cost,
-                        const std::string& who) {
+                        const std::string& who, Device device) {
   SearchResult result = searched(axes, bytes, cost);
-  if (!result.fits) refuse_budget(who, bytes, result.best);
+  if (!result.fits) refuse_budget(who, bytes, result.best, device);
   return std::move(result.last);
 }
 
@@ -281,8 +283,12 @@ struct ApplicationCost {
     const Function f = compiled_function(B, x);
     seen.plan = f.plan(std::span<const TensorType>(&x, 1));
     seen.streamed_bytes = streamed_bytes(f, seen.plan, streamed_input);
-    seen.operator_bytes = operator_bytes(B) + constant_bytes(seen.plan) + seen.streamed_bytes;
-    index_t peak = seen.plan.peak_bytes;  // what is derived is computed before the application
+    const bool is_here = x.device.is_host();  // else the plan counts the constants that it places
+    seen.operator_bytes =
+        operator_bytes(B) + (is_here ? constant_bytes(seen.plan) : 0) + seen.streamed_bytes;
+    index_t peak = is_here ? seen.plan.peak_bytes
+                           : seen.plan.peak_bytes_on(
+                                 x.device);  // what is derived is computed before the application
     for (const auto& data : f.shared_variables()) peak = std::max(peak, renewal_bytes(*data));
     return {peak + seen.operator_bytes, work_of(seen.plan)};
   }
@@ -309,7 +315,8 @@ BudgetSplit split_to_budget(const NamedLinop& A, const TensorType& x, index_t by
   const ApplicationCost cost{x, options.streamed_input, result};
   const NamedLinop sized = sized_for(A, x);
   const TileAxes axes = tile_axes(sized, candidates);
-  const TileChoice choice = search_tiles(axes, bytes, cost_of_tiles(sized, axes, cost), prefix);
+  const TileChoice choice =
+      search_tiles(axes, bytes, cost_of_tiles(sized, axes, cost), prefix, x.device);
   const NamedLinop op = *cut_into_tiles(sized, axes, choice.sizes);
   result.peak_bytes = cost(op).peak_bytes;
   result.op = choice.sizes.empty() ? A : op;

@@ -32,10 +32,10 @@ using TileAxes = std::vector<std::pair<ND, index_t>>;
 using TileCost = std::function<std::optional<BudgetCost>(const DimMap& sizes)>;
 
 /// The search of split_to_budget(), for any object that can be cut into tiles. `who` begins
-/// messages.
+/// messages, `device` has the bytes.
 /// Errors   BudgetError naming the smallest budget that the search found
 TileChoice search_tiles(const TileAxes& axes, index_t bytes, const TileCost& cost,
-                        const std::string& who);
+                        const std::string& who, Device device = {});
 /// The choice with the smallest peak that the search finds, without a budget.
 TileChoice smallest_tiles(const TileAxes& axes, const TileCost& cost);
 /// The candidates along which an operator whose sizes are known can be cut.
