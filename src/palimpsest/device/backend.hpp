@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,11 +16,7 @@
 // The interface between the library and one kind of accelerator.
 namespace palimpsest {
 
-/// The queues of a device. All threads enqueue to `work`; plans alone use `in` and `out`.
-enum class Queue : std::uint8_t { work, in, out };
-inline constexpr std::size_t kQueues = 3;
-
-/// A place in a queue. The marks of one queue grow.
+/// A place in the queue of a device. Later ones are larger.
 using Mark = std::uint64_t;
 
 /// Fixed properties of a device.
@@ -94,9 +91,24 @@ struct Launch {
   std::span<const KernelArgument> arguments = {};
 };
 
-/// All that a kind of accelerator must offer: memory, one in-order queue of work and two for
-/// copies, and compiled kernels. A call that enqueues returns at once, unless more than 1,024
-/// commands are in flight.
+/// A launch of a recording: it runs when those at the positions `after`, all before its own, have.
+struct RecordedLaunch {
+  Launch launch;
+  std::vector<KernelArgument> arguments;  ///< in place of launch.arguments
+  std::vector<std::size_t> after;
+};
+
+/// Launches of a backend, which must live longer, with their arguments.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  /// Enqueues all launches as one command.
+  virtual void enqueue() = 0;
+};
+
+/// All that a kind of accelerator must offer: memory, one in-order queue of work to which all
+/// threads enqueue, and compiled kernels. A call that enqueues returns at once, unless more than
+/// 1,024 commands are in flight.
 ///
 /// Threads  every member may be called concurrently
 /// Errors   DeviceError "lost after": an earlier command failed; every later call says so.
@@ -124,22 +136,37 @@ class DeviceBackend {
   ///          another driver or device
   virtual KernelProgram load(const KernelText& text, std::span<const std::byte> binary) = 0;
   /// Enqueues a run of a kernel. The first one of each waits for it where drivers compile then.
-  virtual void launch(Queue queue, const Launch& launch) = 0;
+  virtual void launch(const Launch& launch) = 0;
+  /// Prepares launches to be enqueued again and again; null if the driver cannot, or not now.
+  virtual std::unique_ptr<Recording> record(std::span<const RecordedLaunch>) { return nullptr; }
   /// Between memory of the device and staging memory, or within the device. Ranges of one copy do
   /// not overlap.
-  virtual void copy(Queue queue, void* to, const void* from, std::size_t bytes) = 0;
-  virtual void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* to, std::uint8_t byte, std::size_t bytes) = 0;
 
   /// The place behind all that has been enqueued.
-  virtual Mark mark(Queue queue) = 0;
-  /// Later commands of `queue` run when `marked` has passed the mark.
-  virtual void wait(Queue queue, Queue marked, Mark mark) = 0;
-  virtual bool passed(Queue queue, Mark mark) = 0;
+  virtual Mark mark() = 0;
+  virtual bool passed(Mark mark) = 0;
   /// Returns when the queue has passed the mark. Calls the interrupt check while it waits.
-  virtual void wait_on_host(Queue queue, Mark mark) = 0;
+  virtual void wait_on_host(Mark mark) = 0;
 
-  /// True for an address within memory of obtain().
+  /// True for an address within memory of obtain(), or of another owner.
   virtual bool owns(const void* address) const noexcept = 0;
+
+  // -- exchange with other libraries of the process -----------------------------------------------
+  /// Lets commands use memory of another owner. The function returned gives it up: `deleter` runs
+  /// some time after the commands enqueued so far, which nobody waits for. Memory of obtain() needs
+  /// no more than its deleter.
+  ///
+  /// Errors   NotSupported: the driver cannot use memory of other libraries
+  virtual std::function<void()> adopt(std::byte* first, std::size_t bytes,
+                                      std::function<void()> deleter);
+  /// The queue as a stream of the driver; null if others cannot use it.
+  virtual void* stream() const { return nullptr; }
+  /// Later commands run behind those that a stream of the driver has now.
+  virtual void wait_for_stream(void*) {}
+  /// Later work of a stream of the driver runs behind the commands enqueued so far.
+  virtual void let_stream_wait(void*) {}
 };
 
 }  // namespace palimpsest

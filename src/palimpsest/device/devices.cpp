@@ -74,6 +74,13 @@ Kind& loaded(Machine& here, DeviceType type) {
 
 }  // namespace
 
+std::function<void()> DeviceBackend::adopt(std::byte* first, std::size_t,
+                                           std::function<void()> deleter) {
+  if (owns(first)) return deleter;
+  throw NotSupported(
+      fmt::format("[{}] memory of another library, expected memory of this one", facts().name));
+}
+
 DeviceBackend& backend_of(Device device) {
   if (device.is_host()) {
     throw DeviceError(

@@ -108,7 +108,7 @@ KernelProgram KernelCache::load(DeviceBackend& backend, const KernelText& text) 
       fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
       return program;
     } catch (const DeviceError& error) {
-      backend.mark(Queue::work);  // throws if the device is lost or cannot be used
+      backend.mark();  // throws if the device is lost or cannot be used
       log(LogLevel::info, fmt::format("[kernel cache] {}: {}, compiled again", path, error.what()));
     }
   }

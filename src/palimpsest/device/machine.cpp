@@ -29,7 +29,7 @@ std::string why_none(DeviceType type) {
 void synchronize(Device device) {
   if (device.is_host()) return;
   DeviceBackend& backend = backend_of(device);
-  backend.wait_on_host(Queue::work, backend.mark(Queue::work));
+  backend.wait_on_host(backend.mark());
 }
 
 }  // namespace palimpsest

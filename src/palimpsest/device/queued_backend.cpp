@@ -46,7 +46,7 @@ std::vector<KernelArgument> QueuedBackend::parameters_of(const Launch& launch) c
       values.push_back(argument);
       continue;
     }
-    const auto found = blocks_.find(argument.address, 0);
+    const auto found = place_of(argument.address, 0);
     if (argument.address != nullptr && !found) throw InternalError(outside());
     values.push_back(KernelArgument::of(static_cast<const void*>(found ? found->value : nullptr)));
     values.push_back(KernelArgument::of(static_cast<std::int64_t>(found ? found->offset : 0)));
@@ -61,25 +61,21 @@ void QueuedBackend::refuse_launch(const std::string& kernel, std::size_t paramet
                   kernel, parameters, items, expected, expected_items));
 }
 
-void QueuedBackend::copy(Queue queue, void* to, const void* from, std::size_t bytes) {
+void QueuedBackend::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return check();
-  const auto target = blocks_.find(to, bytes);
-  const auto source = blocks_.find(from, bytes);
-  if (target && source) return copy_within(queue, *target, *source, bytes);
-  if (target && staging_.find(from, bytes)) return copy_in(queue, *target, from, bytes);
-  if (source && staging_.find(to, bytes)) return copy_out(queue, to, *source, bytes);
+  const auto target = place_of(to, bytes);
+  const auto source = place_of(from, bytes);
+  if (target && source) return copy_within(*target, *source, bytes);
+  if (target && staging_.find(from, bytes)) return copy_in(*target, from, bytes);
+  if (source && staging_.find(to, bytes)) return copy_out(to, *source, bytes);
   throw InternalError(outside());
 }
 
-void QueuedBackend::fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) {
+void QueuedBackend::fill(void* to, std::uint8_t byte, std::size_t bytes) {
   if (bytes == 0) return check();
-  const auto target = blocks_.find(to, bytes);
+  const auto target = place_of(to, bytes);
   if (!target) throw InternalError(outside());
-  fill_place(queue, *target, byte, bytes);
-}
-
-bool QueuedBackend::owns(const void* address) const noexcept {
-  return blocks_.find(address, 1).has_value();
+  fill_place(*target, byte, bytes);
 }
 
 // Precondition of those below: order_ is held.
@@ -93,77 +89,58 @@ void QueuedBackend::lose(const char* what, int code) {
 }
 
 // Removes the commands that have run.
-void QueuedBackend::settle(Line& line) {
-  while (!line.running.empty()) {
-    const int status = status_of(line.running.front().get());
+void QueuedBackend::settle() {
+  while (!running_.empty()) {
+    const int status = status_of(running_.front().get());
     if (status == kRunning) return;
     if (status != 0) lose("a command", status);
-    line.running.pop_front();
-    ++line.done;
+    running_.pop_front();
+    ++done_;
   }
 }
 
 // Null if another command may be enqueued; else the one to wait for.
 QueuedBackend::Ending QueuedBackend::make_room() {
-  std::size_t in_flight = 0;
-  const Line* longest = &lines_[0];
-  for (Line& line : lines_) {
-    settle(line);
-    in_flight += line.running.size();
-    if (line.running.size() > longest->running.size()) longest = &line;
-  }
-  return in_flight < kMostInFlight ? nullptr : longest->running.front();
+  settle();
+  return running_.size() < kMostInFlight ? nullptr : running_.front();
 }
 
 // A command; null if it has run.
-QueuedBackend::Ending QueuedBackend::running_at(Queue queue, Mark mark) {
+QueuedBackend::Ending QueuedBackend::running_at(Mark mark) {
   check();
   const std::lock_guard guard(order_);
-  Line& line = line_of(queue);
-  settle(line);
-  if (mark <= line.done) return nullptr;
-  const std::size_t position = mark - line.done - 1;
-  if (position >= line.running.size()) {
-    throw InternalError(fmt::format("[{}] mark {} of a queue of {} commands", name_, mark,
-                                    line.done + line.running.size()));
+  settle();
+  if (mark <= done_) return nullptr;
+  const std::size_t position = mark - done_ - 1;
+  if (position >= running_.size()) {
+    throw InternalError(
+        fmt::format("[{}] mark {} of {} commands", name_, mark, done_ + running_.size()));
   }
-  return line.running[position];
+  return running_[position];
 }
 
-void QueuedBackend::forget_commands() {
-  for (Line& line : lines_) line.running.clear();
-}
-
-Mark QueuedBackend::mark(Queue queue) {
+Mark QueuedBackend::mark() {
   check();
   const std::lock_guard guard(order_);
-  return line_of(queue).done + line_of(queue).running.size();
+  return done_ + running_.size();
 }
 
-void QueuedBackend::wait(Queue queue, Queue marked, Mark mark) {
-  if (queue == marked) return check();
-  const Ending other = running_at(marked, mark);
-  if (other == nullptr) return;
-  enqueue(queue, "a wait",
-          [&](Ending& ending) { return enqueue_wait(queue, other.get(), ending); });
-}
-
-bool QueuedBackend::passed(Queue queue, Mark mark) {
+bool QueuedBackend::passed(Mark mark) {
   check();
   const std::lock_guard guard(order_);
-  settle(line_of(queue));
-  return line_of(queue).done >= mark;
+  settle();
+  return done_ >= mark;
 }
 
-void QueuedBackend::wait_uninterrupted(Queue queue, Mark mark) {
-  while (const Ending ending = running_at(queue, mark)) wait_for(ending.get());
+void QueuedBackend::wait_uninterrupted(Mark mark) {
+  while (const Ending ending = running_at(mark)) wait_for(ending.get());
 }
 
-void QueuedBackend::wait_on_host(Queue queue, Mark mark) {
-  if (!has_interrupt_check()) return wait_uninterrupted(queue, mark);
+void QueuedBackend::wait_on_host(Mark mark) {
+  if (!has_interrupt_check()) return wait_uninterrupted(mark);
   constexpr std::chrono::microseconds kLongestPause{1000};
   std::chrono::microseconds pause{0};
-  while (running_at(queue, mark) != nullptr) {
+  while (running_at(mark) != nullptr) {
     check_interrupt();
     if (pause.count() < 64) {
       std::this_thread::yield();

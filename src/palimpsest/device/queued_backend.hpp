@@ -21,13 +21,12 @@ namespace palimpsest {
 /// failure that stays.
 class QueuedBackend : public DeviceBackend {
  public:
-  Mark mark(Queue queue) final;
-  void wait(Queue queue, Queue marked, Mark mark) final;
-  bool passed(Queue queue, Mark mark) final;
-  void wait_on_host(Queue queue, Mark mark) final;
-  void copy(Queue queue, void* to, const void* from, std::size_t bytes) final;
-  void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) final;
-  bool owns(const void* address) const noexcept final;
+  Mark mark() final;
+  bool passed(Mark mark) final;
+  void wait_on_host(Mark mark) final;
+  void copy(void* to, const void* from, std::size_t bytes) final;
+  void fill(void* to, std::uint8_t byte, std::size_t bytes) final;
+  bool owns(const void* address) const noexcept final { return place_of(address, 1).has_value(); }
 
  protected:
   /// The end of a command. Its deleter releases it.
@@ -39,17 +38,19 @@ class QueuedBackend : public DeviceBackend {
   /// 0 if the command has ended, kRunning, or the driver's error.
   virtual int status_of(void* ending) noexcept = 0;
   virtual void wait_for(void* ending) noexcept = 0;
-  /// Enqueues a command that ends when another one has ended. Returns the driver's error.
-  virtual int enqueue_wait(Queue queue, void* other, Ending& ending) = 0;
   virtual std::string text_of_error(int code) const = 0;
 
   /// An allocation by its handle of the driver, and an offset in it.
   using Place = Ranges<void*>::Found;
+  /// The place of memory that commands may use.
+  virtual std::optional<Place> place_of(const void* address, std::size_t bytes) const noexcept {
+    return blocks_.find(address, bytes);
+  }
   /// Each enqueues one command, of at least one byte.
-  virtual void copy_within(Queue queue, const Place& to, const Place& from, std::size_t bytes) = 0;
-  virtual void copy_in(Queue queue, const Place& to, const void* from, std::size_t bytes) = 0;
-  virtual void copy_out(Queue queue, void* to, const Place& from, std::size_t bytes) = 0;
-  virtual void fill_place(Queue queue, const Place& to, std::uint8_t byte, std::size_t bytes) = 0;
+  virtual void copy_within(const Place& to, const Place& from, std::size_t bytes) = 0;
+  virtual void copy_in(const Place& to, const void* from, std::size_t bytes) = 0;
+  virtual void copy_out(void* to, const Place& from, std::size_t bytes) = 0;
+  virtual void fill_place(const Place& to, std::uint8_t byte, std::size_t bytes) = 0;
 
   const std::string& device_name() const { return name_; }
   bool is_forked() const noexcept { return process_generation() != generation_; }
@@ -75,7 +76,7 @@ class QueuedBackend : public DeviceBackend {
 
   /// Calls call(ending), which enqueues one command and returns the driver's error, one at a time.
   template <class Call>
-  void enqueue(Queue queue, const char* what, Call call) {
+  void enqueue(const char* what, Call call) {
     for (;;) {
       check();
       Ending oldest;
@@ -83,43 +84,36 @@ class QueuedBackend : public DeviceBackend {
         const std::lock_guard guard(order_);
         oldest = make_room();
         if (oldest == nullptr) {
-          auto& running = lines_[static_cast<std::size_t>(queue)].running;
-          running.emplace_back();
-          const int code = call(running.back());
+          running_.emplace_back();
+          const int code = call(running_.back());
           if (code == 0) return;
-          running.pop_back();
+          running_.pop_back();
           lose(what, code);
         }
       }
       wait_for(oldest.get());  // a failure is seen by make_room()
     }
   }
-  void wait_uninterrupted(Queue queue, Mark mark);
+  void wait_uninterrupted(Mark mark);
   /// Forgets all commands.
-  void forget_commands();
+  void forget_commands() { running_.clear(); }
 
   Ranges<void*> blocks_;
   Ranges<void*> staging_;
 
  private:
-  // A queue with its commands from number done + 1 on.
-  struct Line {
-    std::deque<Ending> running;
-    Mark done = 0;
-  };
-
   [[noreturn]] void lose(const char* what, int code);
-  void settle(Line& line);
+  void settle();
   Ending make_room();
-  Ending running_at(Queue queue, Mark mark);
+  Ending running_at(Mark mark);
   std::string outside() const;
   std::string foreign_kernels() const;
-  Line& line_of(Queue queue) { return lines_[static_cast<std::size_t>(queue)]; }
 
   const std::string name_;  // `opencl:0`
   const unsigned generation_ = process_generation();
   Mutex order_;
-  std::array<Line, kQueues> lines_;
+  std::deque<Ending> running_;  // commands number done_ + 1, ..
+  Mark done_ = 0;
   std::string lost_;
   std::atomic<bool> is_lost_{false};
 };

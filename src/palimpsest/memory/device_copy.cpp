@@ -79,12 +79,11 @@ void upload(const ConstView& x, Device device, const MutableView& out) {
   const std::byte* from = staging.data();
   for_each_row(std::span(out.extents).first(rows.axis), std::span(out.strides).first(rows.axis),
                [&](index_t offset) {
-                 backend.copy(Queue::work,
-                              static_cast<std::byte*>(out.data) + offset * item_bytes(out.dtype),
+                 backend.copy(static_cast<std::byte*>(out.data) + offset * item_bytes(out.dtype),
                               from, row_bytes);
                  from += row_bytes;
                });
-  staging.give_back_later(Queue::work);
+  staging.give_back_later();
 }
 
 void download(Device device, const ConstView& x, const MutableView& out) {
@@ -98,12 +97,12 @@ void download(Device device, const ConstView& x, const MutableView& out) {
   std::byte* to = staging.data();
   for_each_row(std::span(x.extents).first(rows.axis), std::span(x.strides).first(rows.axis),
                [&](index_t offset) {
-                 backend.copy(Queue::work, to,
+                 backend.copy(to,
                               static_cast<const std::byte*>(x.data) + offset * item_bytes(x.dtype),
                               row_bytes);
                  to += row_bytes;
                });
-  backend.wait_on_host(Queue::work, backend.mark(Queue::work));
+  backend.wait_on_host(backend.mark());
   strided_copy({staging.data(), x.dtype, x.extents, dense}, out);
 }
 
@@ -123,7 +122,7 @@ bool copied_within(Device device, const ConstView& x, const MutableView& out) {
                [&](index_t offset) { sources.push_back(offset); });
   auto source = sources.begin();
   for_each_row(outer, std::span(out.strides).first(axis), [&](index_t offset) {
-    backend.copy(Queue::work, static_cast<std::byte*>(out.data) + offset * item,
+    backend.copy(static_cast<std::byte*>(out.data) + offset * item,
                  static_cast<const std::byte*>(x.data) + *source++ * item, row_bytes);
   });
   return true;
@@ -185,7 +184,7 @@ void fill_bytes_on(Device device, void* to, std::byte value, std::size_t bytes) 
   if (device.is_host()) {
     std::memset(to, static_cast<int>(value), bytes);
   } else {
-    backend_of(device).fill(Queue::work, to, static_cast<std::uint8_t>(value), bytes);
+    backend_of(device).fill(to, static_cast<std::uint8_t>(value), bytes);
   }
 }
 

@@ -17,7 +17,6 @@ constexpr std::size_t kMostPendingBytes = std::size_t{128} << 20;
 // Staging memory that enqueued copies still read.
 struct Pending {
   DeviceBackend* backend;
-  Queue queue;
   Mark mark;
   std::byte* data;
   std::size_t bytes;
@@ -35,7 +34,7 @@ PendingList& pending() {
 
 void give_back_passed(PendingList& list, DeviceBackend& backend) {
   std::erase_if(list.entries, [&](const Pending& p) {
-    if (p.backend != &backend || !backend.passed(p.queue, p.mark)) return false;
+    if (p.backend != &backend || !backend.passed(p.mark)) return false;
     backend.give_back_staging(p.data, p.bytes);
     list.bytes -= p.bytes;
     return true;
@@ -60,15 +59,15 @@ Staging::~Staging() {
   if (data_ != nullptr) backend_.give_back_staging(data_, bytes_);
 }
 
-void Staging::give_back_later(Queue queue) {
-  const Mark mark = backend_.mark(queue);
+void Staging::give_back_later() {
+  const Mark mark = backend_.mark();
   PendingList& list = pending();
   std::unique_lock lock(list.mutex);
   try {
-    list.entries.push_back({&backend_, queue, mark, data_, bytes_});
+    list.entries.push_back({&backend_, mark, data_, bytes_});
   } catch (...) {
     lock.unlock();
-    backend_.wait_on_host(queue, mark);
+    backend_.wait_on_host(mark);
     throw;
   }
   list.bytes += bytes_;
@@ -78,7 +77,7 @@ void Staging::give_back_later(Queue queue) {
     list.entries.pop_front();
     list.bytes -= oldest.bytes;
     lock.unlock();
-    oldest.backend->wait_on_host(oldest.queue, oldest.mark);
+    oldest.backend->wait_on_host(oldest.mark);
     oldest.backend->give_back_staging(oldest.data, oldest.bytes);
     lock.lock();
   }

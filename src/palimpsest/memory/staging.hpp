@@ -21,7 +21,7 @@ class Staging {
   std::byte* data() { return data_; }
   /// Keeps the memory until the queue has run all that is enqueued now. Nobody waits for that, but
   /// where more than 128 MiB are kept so, until some of them are free.
-  void give_back_later(Queue queue);
+  void give_back_later();
 
  private:
   DeviceBackend& backend_;

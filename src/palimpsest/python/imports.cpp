@@ -223,13 +223,25 @@ Tensor take_capsule(nb::handle capsule, const char* name, const char* used) {
   return tensor;
 }
 
+// The producer's stream makes ours wait for the elements; None where no stream is needed.
+nb::object stream_for(nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack_device__")) return nb::none();
+  const auto [kind, index] =
+      nb::cast<std::pair<int, int>>(nb::object(object.attr("__dlpack_device__")()));
+  if (kind != dlpack::kCuda) return nb::none();
+  const auto stream = stream_for_dlpack({DeviceType::cuda, static_cast<std::int16_t>(index)});
+  return nb::int_(*stream);
+}
+
 Tensor from_capsule(nb::handle object) {
   nb::object capsule;
+  const nb::object stream = stream_for(object);
   try {
-    capsule = object.attr("__dlpack__")("max_version"_a = nb::make_tuple(1, 0));
+    capsule =
+        object.attr("__dlpack__")("stream"_a = stream, "max_version"_a = nb::make_tuple(1, 0));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
-    capsule = object.attr("__dlpack__")();
+    capsule = object.attr("__dlpack__")("stream"_a = stream);
   }
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     return take_capsule<dlpack::ManagedTensorVersioned>(capsule, "dltensor_versioned",

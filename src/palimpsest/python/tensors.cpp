@@ -122,21 +122,29 @@ nb::object old_dlpack_capsule(dlpack::ManagedTensor* managed) {
   throw nb::python_error();
 }
 
+std::pair<index_t, index_t> dlpack_device(Device device) {
+  if (device.is_host()) return {dlpack::kCpu, 0};
+  return {device.type == DeviceType::cuda ? dlpack::kCuda : dlpack::kOpenCl, device.index};
+}
+
 nb::object to_capsule(Self self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                       nb::handle copy) {
-  if (!stream.is_none()) throw ValueError("[__dlpack__] got a stream, expected None on the host.");
-  if (!dl_device.is_none() && from_python<Extents>(dl_device) != Extents{1, 0}) {
-    throw_buffer_error("[__dlpack__] got another device than the tensor's. Try .to(device).");
+  const DlpackStream on =
+      stream.is_none() ? DlpackStream() : DlpackStream(from_python<std::int64_t>(stream));
+  const auto [kind, index] = dlpack_device(self.value.device());
+  if (!dl_device.is_none() && from_python<Extents>(dl_device) != Extents{kind, index}) {
+    throw_buffer_error(
+        "[__dlpack__] dl_device: got another one than the tensor's. Try .to(device).");
   }
   Tensor t = copy.ptr() == Py_True ? self.value.clone() : self.value;
   const bool is_versioned = !max_version.is_none() && from_python<Extents>(max_version)[0] >= 1;
-  if (is_versioned) return dlpack_capsule(to_dlpack(t, DlpackAccess::automatic));
+  if (is_versioned) return dlpack_capsule(to_dlpack(t, DlpackAccess::automatic, on));
   if (t.is_shared()) {
     throw_buffer_error(
         "[__dlpack__] the data are shared with a lazy clone, and DLPack before 1.0 cannot say that "
         "they are not to be written. Try clone() first.");
   }
-  return old_dlpack_capsule(to_unversioned_dlpack(t));
+  return old_dlpack_capsule(to_unversioned_dlpack(t, on));
 }
 
 Shown<"NDArray[Any]"> array_protocol(Self self, nb::handle dtype, nb::handle copy) {
@@ -393,11 +401,8 @@ void bind_sharing(nb::class_<TensorObject>& c) {
            "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(),
            "copy"_a.none() = nb::none())
       .def("__dlpack_device__", [](ConstSelf self) {
-        const Device device = self.value.device();
-        const int kind = device.is_host()                  ? dlpack::kCpu
-                         : device.type == DeviceType::cuda ? dlpack::kCuda
-                                                           : dlpack::kOpenCl;
-        return nb::make_tuple(kind, device.is_host() ? 0 : device.index);
+        const auto [kind, index] = dlpack_device(self.value.device());
+        return nb::make_tuple(kind, index);
       });
 }
 

@@ -153,7 +153,10 @@ KernelArgument number_at(const ConstView& view, bool imaginary) {
 class Launches final : public StepExecutor {
  public:
   Launches(const Plan& plan, const PlannedStep& step)
-      : step_(step.on_device), device_(step.node.output(0).type().device) {
+      : plan_(plan),
+        planned_(step),
+        step_(step.on_device),
+        device_(step.node.output(0).type().device) {
     place_constants(plan, step);
     for (const PlannedLaunch& launch : step_->launches) {
       programs_.push_back(shared_kernels(backend_of(device_), *launch.text));
@@ -161,12 +164,31 @@ class Launches final : public StepExecutor {
   }
 
   void run(const Op&, std::span<const ConstView> inputs, std::span<const MutableView> outputs,
-           std::span<std::byte> scratch, const std::function<void(RunContext&)>&) const override {
-    std::byte* const word = scratch.data() + step_->check_word;
-    if (step_->n_checking > 0) fill_bytes_on(device_, word, std::byte{0}, sizeof(std::int32_t));
-    launch(0, step_->n_checking, inputs, outputs, scratch);
-    check(inputs, word);
+           std::span<std::byte> scratch,
+           const std::function<void(RunContext&)>& compute) const override {
+    if (step_->n_checking > 0) {
+      std::byte* const word = scratch.data() + step_->check_word;
+      std::int32_t found = 0;
+      fill_bytes_on(device_, word, std::byte{0}, sizeof found);
+      launch(0, step_->n_checking, inputs, outputs, scratch);
+      copy_bytes_on(device_, word, {}, &found, sizeof found);
+      if (found != 0) throw_as_host(inputs, compute);
+    }
+    for (const DeviceStep::IndexCheck& wanted : step_->checks) {
+      check_index_range(inputs[at(wanted.input)], wanted.size, wanted.who);
+    }
     launch(step_->n_checking, programs_.size(), inputs, outputs, scratch);
+  }
+
+  bool can_be_recorded() const override { return step_->n_checking == 0 && step_->checks.empty(); }
+  void add_launches(std::span<const ConstView> inputs, std::span<const MutableView> outputs,
+                    std::span<std::byte> scratch,
+                    std::vector<RecordedLaunch>& launches) const override {
+    for (std::size_t l = 0; l < programs_.size(); ++l) {
+      RecordedLaunch& made = launches.emplace_back();
+      made.launch = launch_without_arguments(l);
+      set_arguments(l, inputs, outputs, scratch, made.arguments);
+    }
   }
 
  private:
@@ -174,37 +196,55 @@ class Launches final : public StepExecutor {
               std::span<const MutableView> outputs, std::span<std::byte> scratch) const {
     std::vector<KernelArgument> arguments;
     for (std::size_t l = first; l < last; ++l) {
-      const PlannedLaunch& launch = step_->launches[l];
       arguments.clear();
-      for (const LaunchArgument& a : launch.arguments) {
-        arguments.push_back(value_of(a, inputs, outputs, scratch));
-      }
-      backend_of(device_).launch(Queue::work,
-                                 {programs_[l].get(), 0, launch.groups, launch.items, arguments});
+      set_arguments(l, inputs, outputs, scratch, arguments);
+      Launch launch = launch_without_arguments(l);
+      launch.arguments = arguments;
+      backend_of(device_).launch(launch);
+    }
+  }
+  Launch launch_without_arguments(std::size_t l) const {
+    return {programs_[l].get(), 0, step_->launches[l].groups, step_->launches[l].items, {}};
+  }
+  void set_arguments(std::size_t l, std::span<const ConstView> inputs,
+                     std::span<const MutableView> outputs, std::span<std::byte> scratch,
+                     std::vector<KernelArgument>& arguments) const {
+    for (const LaunchArgument& a : step_->launches[l].arguments) {
+      arguments.push_back(value_of(a, inputs, outputs, scratch));
     }
   }
 
-  // Waits for the launches that look at index arrays. Where they found an index out of range, the
-  // host looks again: it has the error to throw.
-  void check(std::span<const ConstView> inputs, const std::byte* word) const {
-    std::int32_t found = 0;
-    if (step_->n_checking > 0) copy_bytes_on(device_, word, {}, &found, sizeof found);
-    for (const DeviceStep::IndexCheck& wanted : step_->checks) {
-      const ConstView& given = inputs[at(wanted.input)];
-      const bool is_here = !backend_of(device_).owns(given.data);
-      if (is_here) check_index_range(given, wanted.size, wanted.who);
-      if (is_here || found == 0) continue;
-      std::vector<index_t> indices(static_cast<std::size_t>(element_count(given.extents)));
-      const Strides dense = contiguous_strides(given.extents);
-      copy_elements_on(device_, given, {}, {indices.data(), given.dtype, given.extents, dense});
-      try {
-        check_index_range({indices.data(), given.dtype, given.extents, dense}, wanted.size,
-                          wanted.who);
-      } catch (Error& error) {
-        error.add_note("found on " + device_.str());
-        throw;
-      }
+  // The host runs the op, and has the error to throw.
+  [[noreturn]] void throw_as_host(std::span<const ConstView> inputs,
+                                  const std::function<void(RunContext&)>& compute) const {
+    std::vector<Tensor> here;
+    std::vector<ConstView> views(inputs.begin(), inputs.end());
+    std::vector<MutableView> results;
+    std::vector<Layout> layouts;
+    here.reserve(views.size() + planned_.outputs.size());
+    for (ConstView& view : views) {
+      layouts.push_back({view.dtype, Extents(view.extents), Strides(view.strides), 0});
+      if (!backend_of(device_).owns(view.data)) continue;
+      here.push_back(Tensor::empty(Extents(view.extents), view.dtype));
+      copy_elements_on(device_, view, {}, here.back().mutable_view());
+      view = here.back().view_of();
+      layouts.back().strides = here.back().strides();
     }
+    for (const int slot : planned_.outputs) {
+      const Layout& layout = plan_.slots[at(slot)].layout;
+      here.push_back(Tensor::empty(layout.extents, layout.dtype));
+      results.push_back(here.back().mutable_view());
+    }
+    std::vector<std::byte> scratch(planned_.node.op().scratch_bytes(planned_.node, layouts));
+    RunContext context(views, results, scratch);
+    try {
+      compute(context);
+    } catch (Error& error) {
+      error.add_note("found on " + device_.str());
+      throw;
+    }
+    throw InternalError("[" + planned_.node.op().name() + "] " + device_.str() +
+                        " found a wrong index, the host none");
   }
 
   void place_constants(const Plan& plan, const PlannedStep& step) {
@@ -255,6 +295,8 @@ class Launches final : public StepExecutor {
     throw InternalError("[launch] not a kind of argument");
   }
 
+  const Plan& plan_;
+  const PlannedStep& planned_;
   std::shared_ptr<const DeviceStep> step_;
   Device device_;
   std::vector<KernelProgram> programs_;

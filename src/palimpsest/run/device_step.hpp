@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "palimpsest/device/backend.hpp"
 #include "palimpsest/graph/op.hpp"
 #include "palimpsest/plan/host_step.hpp"
 
@@ -23,6 +24,10 @@ class StepExecutor {
   virtual void run(const Op& op, std::span<const ConstView> inputs,
                    std::span<const MutableView> outputs, std::span<std::byte> scratch,
                    const std::function<void(RunContext&)>& compute) const = 0;
+  /// True for launches only, with nothing to wait for: add_launches() says which.
+  virtual bool can_be_recorded() const { return false; }
+  virtual void add_launches(std::span<const ConstView>, std::span<const MutableView>,
+                            std::span<std::byte>, std::vector<RecordedLaunch>&) const {}
 };
 
 /// Logs a copy between devices, as config.log_device_transfers asks for.

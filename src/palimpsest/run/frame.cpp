@@ -26,6 +26,7 @@
 #include "palimpsest/run/device_step.hpp"
 #include "palimpsest/run/loop_frame.hpp"
 #include "palimpsest/run/profiler.hpp"
+#include "palimpsest/run/recorder.hpp"
 #include "palimpsest/tensor/reach.hpp"
 
 namespace palimpsest {
@@ -167,7 +168,10 @@ Frame::Frame(const Plan& plan, Device device, Arena arena, const Storage* shared
     tasks_ = std::make_unique<TaskGraph>(waits_for, is_small);
     ranks_ = ranks_of(plan);
   }
-  if (arena == Arena::own) collective_ = first_collective(plan);
+  if (arena == Arena::own) {
+    collective_ = first_collective(plan);
+    recorder_ = recorder();
+  }
   refresh();
 }
 
@@ -350,6 +354,7 @@ void Frame::tell_other_processes() const noexcept {
 
 void Frame::run_steps(std::span<double> seconds) const {
   if (tasks_) return run_lanes(seconds.data());
+  if (seconds.empty() && recorder_ && replay()) return;
   std::optional<UninterruptedScope> last_part;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (!last_part && steps_[i].writes_user_memory) last_part.emplace();
@@ -360,6 +365,30 @@ void Frame::run_steps(std::span<double> seconds) const {
       finish_after(Failure{std::current_exception(), i}, seconds);
     }
   }
+}
+
+std::unique_ptr<Recorder> Frame::recorder() const {
+  const auto is_launched = [](const Step& step) {
+    return step.on_device && step.on_device->can_be_recorded() && step.guard < 0;
+  };
+  if (steps_.size() < 2 || !std::ranges::all_of(steps_, is_launched)) return nullptr;
+  const auto device_of_step = [](const PlannedStep& step) {
+    return step.node.output(0).type().device;
+  };
+  const Device device = device_of_step(plan_.steps[0]);
+  const bool is_one = std::ranges::all_of(
+      plan_.steps, [&](const PlannedStep& step) { return device_of_step(step) == device; });
+  return is_one ? std::make_unique<Recorder>(device) : nullptr;
+}
+
+bool Frame::replay() const {
+  if (!recorder_->is_of_use()) return false;
+  check_interrupt();
+  std::vector<BoundStep> steps;
+  for (const Step& step : steps_) {
+    steps.push_back({step.on_device.get(), step.inputs, step.outputs, step.scratch});
+  }
+  return recorder_->replay(steps);
 }
 
 void Frame::finish_after(Failure failure, std::span<double> seconds) const {

@@ -21,6 +21,7 @@ namespace palimpsest {
 class CallMeasurement;
 class Collective;
 class LoopFrame;
+class Recorder;
 class TaskGraph;
 
 /// Memory of one call of a plan: the arena, the buffers to exchange with containers, and the views
@@ -140,6 +141,9 @@ class Frame {
   bool holds(int guard) const;
   void run_step(std::size_t step, double* seconds) const;
   void run_steps(std::span<double> seconds) const;
+  std::unique_ptr<Recorder> recorder() const;
+  /// True if all steps are enqueued as one recording.
+  bool replay() const;
   void run_lanes(double* seconds) const;
   /// While an exception is handled: processes that wait for steps of this one end their calls too.
   void tell_other_processes() const noexcept;
@@ -168,8 +172,9 @@ class Frame {
   std::vector<Operand> operands_;  // of all steps: inputs, then outputs
   std::vector<Step> steps_;
   std::vector<Guard> guards_;
-  std::unique_ptr<TaskGraph> tasks_;  // of several lanes
-  std::vector<int> ranks_;            // of steps in several lanes: the order of their errors
+  std::unique_ptr<TaskGraph> tasks_;    // of several lanes
+  std::vector<int> ranks_;              // of steps in several lanes: the order of their errors
+  std::unique_ptr<Recorder> recorder_;  // of a plan of launches on one accelerator
   bool streams_files_ = false;
   const Collective* collective_ = nullptr;  // the first step that is one; null in bodies of loops
 };

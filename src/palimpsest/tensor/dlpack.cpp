@@ -7,10 +7,13 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "palimpsest/base/error.hpp"
+#include "palimpsest/device/devices.hpp"
 #include "palimpsest/memory/claimed_ranges.hpp"
 #include "palimpsest/tensor/layout.hpp"
+#include "palimpsest/tensor/reach.hpp"
 
 namespace palimpsest {
 namespace {
@@ -45,18 +48,37 @@ DType dtype_from(const dlpack::DataType& type) {
 
 dlpack::Device exported_device(Device device) {
   if (device.type == DeviceType::cuda) return {dlpack::kCuda, device.index};
+  if (device.type == DeviceType::opencl) return {dlpack::kOpenCl, device.index};
   if (device == Device{}) return {dlpack::kCpu, 0};
   throw DeviceError("[to_dlpack] a memory space that DLPack has no name for: got " + device.str() +
-                    ", expected cpu or cuda. Try to(Device{}).");
+                    ", expected cpu or an accelerator. Try to(Device{}).");
 }
 
 Device imported_device(const dlpack::Device& device) {
   if (device.kind == dlpack::kCpu || device.kind == dlpack::kCudaHost) return {};
-  if (device.kind == dlpack::kCuda && device.index >= 0 && device.index < 32768) {
-    return {DeviceType::cuda, static_cast<std::int16_t>(device.index)};
+  const bool is_away = device.kind == dlpack::kCuda || device.kind == dlpack::kOpenCl;
+  if (is_away && device.index >= 0 && device.index < 32768) {
+    return {device.kind == dlpack::kCuda ? DeviceType::cuda : DeviceType::opencl,
+            static_cast<std::int16_t>(device.index)};
   }
   throw NotSupported("[from_dlpack] device: got kind " + std::to_string(device.kind) + ", index " +
-                     std::to_string(device.index) + ", expected memory of the host or of CUDA");
+                     std::to_string(device.index) +
+                     ", expected memory of the host, of CUDA or of OpenCL");
+}
+
+// The stream of the receiver that is to wait, and to be waited for; none: no order is needed.
+std::optional<void*> receiving_stream(Device device, DlpackStream stream) {
+  constexpr std::int64_t kLegacy = 1, kNoOrder = -1;
+  const bool is_cuda = device.type == DeviceType::cuda;
+  const bool is_right = is_cuda ? !stream || *stream > 0 || *stream == kNoOrder
+                                : !stream || (!device.is_host() && *stream == kNoOrder);
+  if (!is_right) {
+    throw ValueError("[to_dlpack] stream: got " + std::to_string(*stream) + ", expected " +
+                     (is_cuda ? "-1, 1, 2 or the address of a stream" : "none on ") +
+                     (is_cuda ? "" : device.str()));
+  }
+  if (!is_cuda || stream == kNoOrder) return {};
+  return reinterpret_cast<void*>(stream.value_or(kLegacy));
 }
 
 // Keeps the memory of the receiver's pointer. For a writable one the pin keeps the address; for a
@@ -69,8 +91,16 @@ struct Export {
   std::optional<WritableExport> writable;
   Extents shape;
   Strides strides;
+  std::optional<void*> stream;  // of the receiver, which waits for the elements
 
-  static void end(Managed* me) { delete static_cast<Export*>(me->context); }
+  static void end(Managed* me) {
+    const std::unique_ptr<Export> ended(static_cast<Export*>(me->context));
+    if (!ended->stream) return;
+    try {
+      backend_of(ended->tensor.device()).wait_for_stream(*ended->stream);
+    } catch (const Error&) {  // lost: no command will run
+    }
+  }
 };
 
 // The parts of the structure that say where the elements of made->tensor lie.
@@ -88,11 +118,13 @@ void describe(Export<Managed>& made, dlpack::Device device) {
   managed.view.dtype = type_of(t.dtype());
   managed.view.shape = made.shape.data();
   managed.view.strides = made.strides.data();
+  if (made.stream) backend_of(t.device()).let_stream_wait(*made.stream);
 }
 
 template <class Managed>
-std::unique_ptr<Export<Managed>> make_writable_export(Tensor& t) {
+std::unique_ptr<Export<Managed>> make_writable_export(Tensor& t, DlpackStream stream) {
   const dlpack::Device device = exported_device(t.device());
+  const std::optional<void*> receiver = receiving_stream(t.device(), stream);
   if (!t.is_contiguous() && has_internal_overlap(t)) {
     throw AliasError("[to_dlpack] elements overlap one another: got shape " + to_string(t.shape()) +
                      " with strides " + to_string(t.strides()) +
@@ -102,6 +134,7 @@ std::unique_ptr<Export<Managed>> make_writable_export(Tensor& t) {
   made->pin = t.storage().pin();
   made->tensor = t;
   made->writable.emplace(made->tensor.storage());
+  made->stream = receiver;
   describe(*made, device);
   return made;
 }
@@ -150,14 +183,27 @@ Tensor show(const dlpack::TensorView& view, bool writable, std::function<void()>
     }
     check_alignment(data, dtype, "from_dlpack");
   }
+  if (!device.is_host() && element_count(shape) > 0) {
+    const ReachedRange range = reached_range(shape, strides);
+    const auto item = static_cast<index_t>(item_size(dtype));
+    end = backend_of(device).adopt(data + range.low * item,
+                                   static_cast<std::size_t>((range.high - range.low) * item),
+                                   std::move(end));
+  }
   return Tensor::from_blob(data, dtype, shape, strides, std::move(end), writable, device);
 }
 
 }  // namespace
 
-dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t) {
+DlpackStream stream_for_dlpack(palimpsest::Device device) {
+  if (device.type != DeviceType::cuda) return {};
+  return reinterpret_cast<std::int64_t>(backend_of(device).stream());
+}
+
+dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t, DlpackStream stream) {
   const dlpack::Device device = exported_device(t.device());
   auto made = std::make_unique<Export<dlpack::ManagedTensorVersioned>>();
+  made->stream = receiving_stream(t.device(), stream);
   // A tensor that cannot be cloned lazily is shown where it is. Foreign memory stays there by
   // itself.
   made->pin = t.storage().join_pin();
@@ -169,17 +215,17 @@ dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t) {
   return &made.release()->managed;
 }
 
-dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access) {
+dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access, DlpackStream stream) {
   const bool writable = access == DlpackAccess::writable ||
                         (access == DlpackAccess::automatic && is_writable_in_place(t));
-  if (!writable) return to_dlpack(t);
-  auto made = make_writable_export<dlpack::ManagedTensorVersioned>(t);
+  if (!writable) return to_dlpack(std::as_const(t), stream);
+  auto made = make_writable_export<dlpack::ManagedTensorVersioned>(t, stream);
   made->managed.version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
   return &made.release()->managed;
 }
 
-dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t) {
-  return &make_writable_export<dlpack::ManagedTensor>(t).release()->managed;
+dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t, DlpackStream stream) {
+  return &make_writable_export<dlpack::ManagedTensor>(t, stream).release()->managed;
 }
 
 Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "palimpsest/base/api.hpp"
 #include "palimpsest/tensor/tensor.hpp"
@@ -62,6 +63,13 @@ struct ManagedTensorVersioned {
 
 }  // namespace dlpack
 
+/// Stream of CUDA where the receiver of an export uses its memory: 1 is the legacy one, 2 that of
+/// the thread; none: the legacy one; -1: it asks for no order. Memory of
+/// OpenCL stays in this process, and the host's needs no order: they have no streams.
+using DlpackStream = std::optional<std::int64_t>;
+/// The stream that a producer of memory of a device has to be told; none: it needs none.
+DlpackStream stream_for_dlpack(palimpsest::Device device);
+
 /// Hands a tensor to another library for reading, without a copy. The receiver calls the deleter
 /// once.
 ///
@@ -69,8 +77,10 @@ struct ManagedTensorVersioned {
 ///          foreign writable) are an alias with a fixed address
 /// Threads  a read: safe beside clones, exports and other reads of the same tensor. The deleter may
 ///          be called by any thread.
-/// Errors   DeviceError: not cpu:0 nor cuda
-dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t);
+/// Errors   DeviceError: a memory space of the host other than cpu:0; ValueError "stream: got"
+/// Cost     no wait of the host: the receiver's stream waits for the elements, and later work on
+///          them for what the receiver enqueued before it called the deleter
+dlpack::ManagedTensorVersioned* to_dlpack(const Tensor& t, DlpackStream stream = {});
 
 /// Rights of the receiver of an export.
 enum class DlpackAccess : std::uint8_t {
@@ -87,17 +97,19 @@ enum class DlpackAccess : std::uint8_t {
 ///          meanwhile. The deleter may be called by any thread.
 /// Errors   those above; AliasError: `writable`, and elements overlap one another;
 ///          OutOfMemory: `writable`, and shared data could not be copied
-dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access);
+dlpack::ManagedTensorVersioned* to_dlpack(Tensor& t, DlpackAccess access, DlpackStream stream = {});
 /// Does as `writable`, for receivers of the form before 1.0, which nothing tells that they may not
 /// write.
-dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t);
+dlpack::ManagedTensor* to_unversioned_dlpack(Tensor& t, DlpackStream stream = {});
 
 /// Shows the memory of another library without a copy; calls the deleter with the last reference to
-/// it. When this throws, the argument still belongs to the caller.
+/// it; on an accelerator later, after the commands that use it. The argument is the caller's if
+/// this throws.
 ///
 /// Aliases  read-only: foreign read-only, so that the first write copies; a copy if it is an alias
 ///          that to_dlpack() made of data that others may write; else foreign writable
-/// Errors   NotSupported: another major version, device, or element type than ours
+/// Errors   NotSupported: another major version, device, or element type than ours; memory of
+///          OpenCL that is not of this library. DeviceError: the device is not here
 ///          ShapeError, ValueError: a rank, extent, stride or address that no tensor can have
 Tensor from_dlpack(dlpack::ManagedTensorVersioned* managed);
 Tensor from_dlpack(dlpack::ManagedTensor* managed);

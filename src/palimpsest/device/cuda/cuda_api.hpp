@@ -13,6 +13,9 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUmod_st;
 struct CUfunc_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
+struct CUgraphExec_st;
 struct _nvrtcProgram;
 
 namespace palimpsest::cuda {
@@ -26,7 +29,20 @@ using Stream = ::CUstream_st*;
 using Event = ::CUevent_st*;
 using Module = ::CUmod_st*;
 using Function = ::CUfunc_st*;
+using Graph = ::CUgraph_st*;
+using GraphNode = ::CUgraphNode_st*;
+using GraphExec = ::CUgraphExec_st*;
 using NvrtcProgram = ::_nvrtcProgram*;
+
+/// CUDA_KERNEL_NODE_PARAMS of the headers, which the prototype below takes by its address.
+struct KernelNode {
+  Function function;
+  unsigned groups[3], items[3], shared_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;  // of a library: none
+  Context context;
+};
 
 // X(name, exported name, parameters)
 #define PALIMPSEST_CUDA_FUNCTIONS(X)                                                             \
@@ -66,7 +82,14 @@ using NvrtcProgram = ::_nvrtcProgram*;
   X(cuFuncGetParamInfo, cuFuncGetParamInfo, (Function, std::size_t, std::size_t*, std::size_t*)) \
   X(cuLaunchKernel, cuLaunchKernel,                                                              \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,     \
-     void**, void**))
+     void**, void**))                                                                            \
+  X(cuGraphCreate, cuGraphCreate, (Graph*, unsigned))                                            \
+  X(cuGraphDestroy, cuGraphDestroy, (Graph))                                                     \
+  X(cuGraphAddKernelNode, cuGraphAddKernelNode_v2,                                               \
+    (GraphNode*, Graph, const GraphNode*, std::size_t, const void*))                             \
+  X(cuGraphInstantiate, cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long))    \
+  X(cuGraphLaunch, cuGraphLaunch, (GraphExec, Stream))                                           \
+  X(cuGraphExecDestroy, cuGraphExecDestroy, (GraphExec))
 
 #define PALIMPSEST_NVRTC_FUNCTIONS(X)                                                       \
   X(nvrtcVersion, nvrtcVersion, (int*, int*))                                               \

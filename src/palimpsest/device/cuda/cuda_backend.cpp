@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -65,6 +67,24 @@ DeviceFacts facts_of(const Driver& driver, DeviceId device) {
 
 Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
+// A graph of launches in a context. Commands that have been enqueued keep it.
+struct LoadedGraph {
+  LoadedGraph(const Driver& functions, Context in) : driver(functions), context(in) {}
+  ~LoadedGraph() {
+    if (process_generation() != generation || exec == nullptr) return;
+    const Current current(driver, context);
+    driver.cuGraphExecDestroy(exec);
+  }
+  LoadedGraph(const LoadedGraph&) = delete;
+  LoadedGraph& operator=(const LoadedGraph&) = delete;
+
+  const Driver& driver;
+  Context context;
+  GraphExec exec = nullptr;
+  std::vector<std::shared_ptr<void>> modules = {};
+  unsigned generation = process_generation();
+};
+
 // A module in a context. Commands that have been enqueued keep it.
 struct LoadedModule {
   LoadedModule(const Driver& functions, Context in) : driver(functions), context(in) {}
@@ -107,9 +127,7 @@ class Backend final : public QueuedBackend {
     Result code = driver_.cuDevicePrimaryCtxRetain(&context_, device_);
     if (code == 0) {
       const Current current(driver_, context_);
-      for (Stream& stream : streams_) {
-        if (code == 0) code = driver_.cuStreamCreate(&stream, kNonBlocking);
-      }
+      code = driver_.cuStreamCreate(&stream_, kNonBlocking);
     }
     if (code == 0) return;
     release();
@@ -120,9 +138,9 @@ class Backend final : public QueuedBackend {
     if (is_forked()) return;
     {
       const Current current(driver_, context_);
-      for (const Stream stream : streams_) driver_.cuStreamSynchronize(stream);
+      driver_.cuStreamSynchronize(stream_);
       forget_commands();
-      for (const Freed& freed : freed_) driver_.cuMemFree(address(freed.first));
+      for (const Freed& freed : freed_) freed.free();
       blocks_.for_each(
           [this](std::byte* first, std::size_t, void*) { driver_.cuMemFree(address(first)); });
     }
@@ -147,10 +165,7 @@ class Backend final : public QueuedBackend {
   void give_back(std::byte* first, std::size_t bytes) noexcept override {
     if (first == nullptr || is_forked() || !blocks_.take(first, bytes)) return;
     try {
-      Freed freed{first, {}};
-      for (std::size_t q = 0; q < kQueues; ++q) freed.marks[q] = mark(static_cast<Queue>(q));
-      const std::lock_guard guard(freed_mutex_);
-      freed_.push_back(freed);
+      free_later([this, first] { driver_.cuMemFree(address(first)); });
     } catch (const std::exception&) {  // lost: all memory is
     }
   }
@@ -172,8 +187,50 @@ class Backend final : public QueuedBackend {
     driver_.cuMemFreeHost(first);
   }
 
+  std::function<void()> adopt(std::byte* first, std::size_t bytes,
+                              std::function<void()> deleter) override {
+    free_passed();
+    if (blocks_.find(first, 0)) return deleter;
+    const std::lock_guard guard(foreign_mutex_);
+    foreign_.push_back({first, bytes});
+    return [this, first, bytes, deleter = std::move(deleter)] {
+      {
+        const std::lock_guard lock(foreign_mutex_);
+        const auto found = std::ranges::find_if(
+            foreign_, [&](const Foreign& one) { return one.first == first && one.bytes == bytes; });
+        foreign_.erase(found);
+      }
+      try {
+        free_later(deleter);
+      } catch (const DeviceError&) {  // no command will run
+        deleter();
+      }
+    };
+  }
+  void* stream() const override { return stream_; }
+  void wait_for_stream(void* stream) override {
+    command("cuStreamWaitEvent", [&](Stream own) {
+      return with_event([&](Event event) {
+        const Result code = driver_.cuEventRecord(event, static_cast<Stream>(stream));
+        return code != 0 ? code : driver_.cuStreamWaitEvent(own, event, 0);
+      });
+    });
+  }
+  void let_stream_wait(void* stream) override {
+    check();
+    const Result code = with_event([&](Event event) {
+      const Result recorded = driver_.cuEventRecord(event, stream_);
+      return recorded != 0 ? recorded
+                           : driver_.cuStreamWaitEvent(static_cast<Stream>(stream), event, 0);
+    });
+    if (code == 0) return;
+    throw DeviceError(fmt::format("[{}] stream: got one that the driver refuses: {}", device_name(),
+                                  error_name(driver_, code)));
+  }
+
   KernelProgram load(const KernelText& text, std::span<const std::byte> binary) override;
-  void launch(Queue queue, const Launch& launch) override;
+  void launch(const Launch& launch) override;
+  std::unique_ptr<Recording> record(std::span<const RecordedLaunch> launches) override;
 
  protected:
   int status_of(void* ending) noexcept override {
@@ -185,30 +242,34 @@ class Backend final : public QueuedBackend {
     const Current current(driver_, context_);
     driver_.cuEventSynchronize(static_cast<Event>(ending));
   }
-  int enqueue_wait(Queue queue, void* other, Ending& ending) override {
-    return call_driver(queue, ending, [&](Stream stream) {
-      return driver_.cuStreamWaitEvent(stream, static_cast<Event>(other), 0);
-    });
-  }
   std::string text_of_error(int code) const override { return error_name(driver_, code); }
 
-  void copy_within(Queue queue, const Place& to, const Place& from, std::size_t bytes) override {
-    command(queue, "cuMemcpyDtoDAsync", [&](Stream stream) {
+  std::optional<Place> place_of(const void* at, std::size_t bytes) const noexcept override {
+    if (const auto found = blocks_.find(at, bytes)) return found;
+    auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
+    const std::lock_guard guard(foreign_mutex_);
+    const bool is_foreign = std::ranges::any_of(foreign_, [&](const Foreign& one) {
+      return first >= one.first && first + bytes <= one.first + one.bytes;
+    });
+    return is_foreign ? std::optional(Place{first, first, 0}) : std::nullopt;
+  }
+  void copy_within(const Place& to, const Place& from, std::size_t bytes) override {
+    command("cuMemcpyDtoDAsync", [&](Stream stream) {
       return driver_.cuMemcpyDtoDAsync(address_of(to), address_of(from), bytes, stream);
     });
   }
-  void copy_in(Queue queue, const Place& to, const void* from, std::size_t bytes) override {
-    command(queue, "cuMemcpyHtoDAsync", [&](Stream stream) {
+  void copy_in(const Place& to, const void* from, std::size_t bytes) override {
+    command("cuMemcpyHtoDAsync", [&](Stream stream) {
       return driver_.cuMemcpyHtoDAsync(address_of(to), from, bytes, stream);
     });
   }
-  void copy_out(Queue queue, void* to, const Place& from, std::size_t bytes) override {
-    command(queue, "cuMemcpyDtoHAsync", [&](Stream stream) {
+  void copy_out(void* to, const Place& from, std::size_t bytes) override {
+    command("cuMemcpyDtoHAsync", [&](Stream stream) {
       return driver_.cuMemcpyDtoHAsync(to, address_of(from), bytes, stream);
     });
   }
-  void fill_place(Queue queue, const Place& to, std::uint8_t byte, std::size_t bytes) override {
-    command(queue, "cuMemsetD8Async", [&](Stream stream) {
+  void fill_place(const Place& to, std::uint8_t byte, std::size_t bytes) override {
+    command("cuMemsetD8Async", [&](Stream stream) {
       return driver_.cuMemsetD8Async(address_of(to), byte, bytes, stream);
     });
   }
@@ -216,17 +277,44 @@ class Backend final : public QueuedBackend {
  private:
   // The handle of an allocation is its address.
   static Address address_of(const Place& place) { return address(place.first) + place.offset; }
+  // A launch as the driver takes it.
+  struct Call {
+    Function function;
+    std::vector<KernelArgument> values;
+    std::shared_ptr<void> module;
+    std::vector<void*> pointers = {};  // to the values
+  };
+  Call call_of(const Launch& launch);
+
+  class Recorded final : public Recording {
+   public:
+    Recorded(Backend& backend, std::shared_ptr<LoadedGraph> graph)
+        : backend_(backend), graph_(std::move(graph)) {}
+    void enqueue() override {
+      backend_.command(
+          "cuGraphLaunch",
+          [this](Stream stream) { return graph_->driver.cuGraphLaunch(graph_->exec, stream); },
+          graph_);
+    }
+
+   private:
+    Backend& backend_;
+    std::shared_ptr<LoadedGraph> graph_;
+  };
+
   struct Freed {
+    std::function<void()> free;
+    Mark mark;
+  };
+  struct Foreign {
     std::byte* first;
-    std::array<Mark, kQueues> marks;
+    std::size_t bytes;
   };
 
   // Calls call(stream), which enqueues one command, and then an event.
   template <class Call>
-  Result call_driver(Queue queue, Ending& ending, Call call,
-                     std::shared_ptr<LoadedModule> keeps = nullptr) {
+  Result call_driver(Ending& ending, Call call, std::shared_ptr<void> keeps = nullptr) {
     const Current current(driver_, context_);
-    const Stream stream = streams_[static_cast<std::size_t>(queue)];
     Event event = nullptr;
     Result code = driver_.cuEventCreate(&event, kWithoutTime);
     if (code != 0) return code;
@@ -234,37 +322,56 @@ class Backend final : public QueuedBackend {
       const Current of_device(driver_, context_);
       driver_.cuEventDestroy(static_cast<Event>(e));
     });
-    code = call(stream);
-    return code != 0 ? code : driver_.cuEventRecord(event, stream);
+    code = call(stream_);
+    return code != 0 ? code : driver_.cuEventRecord(event, stream_);
   }
   template <class Call>
-  void command(Queue queue, const char* what, Call call,
-               const std::shared_ptr<LoadedModule>& keeps = nullptr) {
-    enqueue(queue, what, [&](Ending& ending) { return call_driver(queue, ending, call, keeps); });
+  void command(const char* what, Call call, const std::shared_ptr<void>& keeps = nullptr) {
+    enqueue(what, [&](Ending& ending) { return call_driver(ending, call, keeps); });
   }
 
-  void free_passed() noexcept {
+  void free_later(std::function<void()> free) {
+    Freed freed{std::move(free), mark()};
     const std::lock_guard guard(freed_mutex_);
-    std::erase_if(freed_, [this](const Freed& freed) {
-      try {
-        for (std::size_t q = 0; q < kQueues; ++q) {
-          if (!passed(static_cast<Queue>(q), freed.marks[q])) return false;
+    freed_.push_back(std::move(freed));
+  }
+  // Deleters of others run without the lock: they may come back.
+  void free_passed() noexcept {
+    std::vector<Freed> passed_ones;
+    {
+      const std::lock_guard guard(freed_mutex_);
+      const auto has_passed = [this](const Freed& freed) {
+        try {
+          return passed(freed.mark);
+        } catch (const Error&) {
+          return true;
         }
-      } catch (const Error&) {
-        return true;
-      }
-      driver_.cuMemFree(address(freed.first));
-      return true;
-    });
+      };
+      const auto first =
+          std::stable_partition(freed_.begin(), freed_.end(), std::not_fn(has_passed));
+      std::move(first, freed_.end(), std::back_inserter(passed_ones));
+      freed_.erase(first, freed_.end());
+    }
+    for (const Freed& freed : passed_ones) freed.free();
+  }
+
+  // Calls call(event) for an event of the driver.
+  template <class Call>
+  Result with_event(Call call) {
+    const Current current(driver_, context_);
+    Event event = nullptr;
+    const Result code = driver_.cuEventCreate(&event, kWithoutTime);
+    if (code != 0) return code;
+    const Result end = call(event);
+    driver_.cuEventDestroy(event);
+    return end;
   }
 
   void release() {
     if (context_ == nullptr) return;
     {
       const Current current(driver_, context_);
-      for (const Stream stream : streams_) {
-        if (stream != nullptr) driver_.cuStreamDestroy(stream);
-      }
+      if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
     }
     driver_.cuDevicePrimaryCtxRelease(device_);
   }
@@ -273,7 +380,9 @@ class Backend final : public QueuedBackend {
   const DeviceId device_;
   const DeviceFacts facts_;
   Context context_ = nullptr;
-  std::array<Stream, kQueues> streams_{};
+  Stream stream_ = nullptr;
+  mutable Mutex foreign_mutex_;
+  std::vector<Foreign> foreign_;
   Mutex freed_mutex_;
   std::deque<Freed> freed_;
 };
@@ -307,30 +416,66 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
   return kernels;
 }
 
-void Backend::launch(Queue queue, const Launch& launch) {
+Backend::Call Backend::call_of(const Launch& launch) {
   const Kernels& kernels = kernels_of<Kernels>(launch);
   const Kernels::Entry& entry = kernels.entries.at(launch.kernel);
-  std::vector<KernelArgument> values = parameters_of(launch);
-  if ((entry.parameters != 0 && values.size() != entry.parameters) ||
+  Call call{entry.function, parameters_of(launch), kernels.module};
+  if ((entry.parameters != 0 && call.values.size() != entry.parameters) ||
       launch.items > entry.most_items) {
-    refuse_launch(entry.name, values.size(), entry.parameters, launch.items,
+    refuse_launch(entry.name, call.values.size(), entry.parameters, launch.items,
                   static_cast<std::size_t>(entry.most_items));
   }
-  if (std::find(launch.groups.begin(), launch.groups.end(), 0) != launch.groups.end()) {
-    return check();
-  }
-  std::vector<void*> pointers;
-  pointers.reserve(values.size());
-  for (KernelArgument& value : values) pointers.push_back(&value.integer);
+  for (KernelArgument& value : call.values) call.pointers.push_back(&value.integer);
+  return call;
+}
+
+void Backend::launch(const Launch& launch) {
+  Call call = call_of(launch);
+  if (std::ranges::count(launch.groups, 0) > 0) return check();
   command(
-      queue, "cuLaunchKernel",
+      "cuLaunchKernel",
       [&](Stream stream) {
         return driver_.cuLaunchKernel(
-            entry.function, static_cast<unsigned>(launch.groups[0]),
+            call.function, static_cast<unsigned>(launch.groups[0]),
             static_cast<unsigned>(launch.groups[1]), static_cast<unsigned>(launch.groups[2]),
-            static_cast<unsigned>(launch.items), 1, 1, 0, stream, pointers.data(), nullptr);
+            static_cast<unsigned>(launch.items), 1, 1, 0, stream, call.pointers.data(), nullptr);
       },
-      kernels.module);
+      call.module);
+}
+
+std::unique_ptr<Recording> Backend::record(std::span<const RecordedLaunch> launches) {
+  check();
+  const Current current(driver_, context_);
+  Graph graph = nullptr;
+  if (driver_.cuGraphCreate(&graph, 0) != 0) return nullptr;
+  const auto made = std::make_shared<LoadedGraph>(driver_, context_);
+  std::vector<GraphNode> nodes;
+  Result code = 0;
+  for (const RecordedLaunch& recorded : launches) {
+    Launch launch = recorded.launch;
+    launch.arguments = recorded.arguments;
+    Call call = call_of(launch);
+    std::vector<GraphNode> after;
+    for (const std::size_t i : recorded.after) after.push_back(nodes.at(i));
+    KernelNode node{call.function,
+                    {},
+                    {static_cast<unsigned>(launch.items), 1, 1},
+                    0,
+                    call.pointers.data(),
+                    nullptr,
+                    nullptr,
+                    context_};
+    std::ranges::transform(launch.groups, node.groups,
+                           [](index_t n) { return static_cast<unsigned>(n); });
+    code = driver_.cuGraphAddKernelNode(&nodes.emplace_back(), graph, after.data(), after.size(),
+                                        &node);
+    if (code != 0) break;
+    made->modules.push_back(std::move(call.module));
+  }
+  if (code == 0) code = driver_.cuGraphInstantiate(&made->exec, graph, 0);
+  driver_.cuGraphDestroy(graph);
+  if (code != 0) return nullptr;
+  return std::make_unique<Recorded>(*this, made);
 }
 
 }  // namespace

@@ -72,7 +72,6 @@ using Event = ::_cl_event*;
      Event*))                                                                                      \
   X(Int, clEnqueueMigrateMemObjects,                                                               \
     (CommandQueue, UInt, const Mem*, Bits, UInt, const Event*, Event*))                            \
-  X(Int, clEnqueueBarrierWithWaitList, (CommandQueue, UInt, const Event*, Event*))                 \
   X(Int, clFlush, (CommandQueue))                                                                  \
   X(Int, clFinish, (CommandQueue))                                                                 \
   X(Int, clWaitForEvents, (UInt, const Event*))                                                    \

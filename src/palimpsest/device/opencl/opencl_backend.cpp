@@ -125,19 +125,14 @@ class Backend final : public QueuedBackend {
         facts_(facts_of(api, platform, device)) {
     Int code = 0;
     context_ = api_.clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code);
-    if (code == 0) {
-      for (CommandQueue& queue : queues_) {
-        queue = api_.clCreateCommandQueue(context_, device_, 0, &code);
-        if (code != 0) break;
-      }
-    }
+    if (code == 0) queue_ = api_.clCreateCommandQueue(context_, device_, 0, &code);
     if (code == 0) return;
     release();
     throw DeviceError(fmt::format("[{}] cannot be used: {}", device_name(), error_name(code)));
   }
   ~Backend() override {
     if (is_forked()) return;
-    for (const CommandQueue queue : queues_) api_.clFinish(queue);
+    api_.clFinish(queue_);
     forget_commands();
     blocks_.for_each([this](std::byte* first, std::size_t bytes, void* mem) {
       api_.clReleaseMemObject(static_cast<Mem>(mem));
@@ -188,7 +183,7 @@ class Backend final : public QueuedBackend {
   }
 
   KernelProgram load(const KernelText& text, std::span<const std::byte> binary) override;
-  void launch(Queue queue, const Launch& launch) override;
+  void launch(const Launch& launch) override;
 
  protected:
   int status_of(void* ending) noexcept override {
@@ -201,34 +196,28 @@ class Backend final : public QueuedBackend {
     const Event event = static_cast<Event>(ending);
     api_.clWaitForEvents(1, &event);
   }
-  int enqueue_wait(Queue queue, void* other, Ending& ending) override {
-    const Event event = static_cast<Event>(other);
-    return call_driver(queue, ending, [&](CommandQueue line, Event* own) {
-      return api_.clEnqueueBarrierWithWaitList(line, 1, &event, own);
-    });
-  }
   std::string text_of_error(int code) const override { return error_name(code); }
 
-  void copy_within(Queue queue, const Place& to, const Place& from, std::size_t bytes) override {
-    command(queue, "clEnqueueCopyBuffer", [&](CommandQueue line, Event* event) {
+  void copy_within(const Place& to, const Place& from, std::size_t bytes) override {
+    command("clEnqueueCopyBuffer", [&](CommandQueue line, Event* event) {
       return api_.clEnqueueCopyBuffer(line, mem(from), mem(to), from.offset, to.offset, bytes, 0,
                                       nullptr, event);
     });
   }
-  void copy_in(Queue queue, const Place& to, const void* from, std::size_t bytes) override {
-    command(queue, "clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
+  void copy_in(const Place& to, const void* from, std::size_t bytes) override {
+    command("clEnqueueWriteBuffer", [&](CommandQueue line, Event* event) {
       return api_.clEnqueueWriteBuffer(line, mem(to), kFalse, to.offset, bytes, from, 0, nullptr,
                                        event);
     });
   }
-  void copy_out(Queue queue, void* to, const Place& from, std::size_t bytes) override {
-    command(queue, "clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
+  void copy_out(void* to, const Place& from, std::size_t bytes) override {
+    command("clEnqueueReadBuffer", [&](CommandQueue line, Event* event) {
       return api_.clEnqueueReadBuffer(line, mem(from), kFalse, from.offset, bytes, to, 0, nullptr,
                                       event);
     });
   }
-  void fill_place(Queue queue, const Place& to, std::uint8_t byte, std::size_t bytes) override {
-    command(queue, "clEnqueueFillBuffer", [&](CommandQueue line, Event* event) {
+  void fill_place(const Place& to, std::uint8_t byte, std::size_t bytes) override {
+    command("clEnqueueFillBuffer", [&](CommandQueue line, Event* event) {
       return api_.clEnqueueFillBuffer(line, mem(to), &byte, 1, to.offset, bytes, 0, nullptr, event);
     });
   }
@@ -238,24 +227,21 @@ class Backend final : public QueuedBackend {
 
   // Calls call(queue, event), which enqueues one command.
   template <class Call>
-  Int call_driver(Queue queue, Ending& ending, Call call) {
-    const CommandQueue line = queues_[static_cast<std::size_t>(queue)];
+  Int call_driver(Ending& ending, Call call) {
     Event event = nullptr;
-    const Int code = call(line, &event);
+    const Int code = call(queue_, &event);
     if (code != 0) return code;
     ending = Ending(event, [&api = api_](void* e) { api.clReleaseEvent(static_cast<Event>(e)); });
-    api_.clFlush(line);
+    api_.clFlush(queue_);
     return 0;
   }
   template <class Call>
-  void command(Queue queue, const char* what, Call call) {
-    enqueue(queue, what, [&](Ending& ending) { return call_driver(queue, ending, call); });
+  void command(const char* what, Call call) {
+    enqueue(what, [&](Ending& ending) { return call_driver(ending, call); });
   }
 
   void release() {
-    for (const CommandQueue queue : queues_) {
-      if (queue != nullptr) api_.clReleaseCommandQueue(queue);
-    }
+    if (queue_ != nullptr) api_.clReleaseCommandQueue(queue_);
     if (context_ != nullptr) api_.clReleaseContext(context_);
   }
 
@@ -273,8 +259,7 @@ class Backend final : public QueuedBackend {
     Int code = 0;
     const Mem mem = api_.clCreateBuffer(context_, kMemReadWrite, bytes, nullptr, &code);
     if (code != 0) return nullptr;
-    code = api_.clEnqueueMigrateMemObjects(queues_[0], 1, &mem, kContentUndefined, 0, nullptr,
-                                           nullptr);
+    code = api_.clEnqueueMigrateMemObjects(queue_, 1, &mem, kContentUndefined, 0, nullptr, nullptr);
     if (code == 0) return mem;
     api_.clReleaseMemObject(mem);
     return nullptr;
@@ -286,7 +271,7 @@ class Backend final : public QueuedBackend {
   const DeviceId device_;
   const DeviceFacts facts_;
   Context context_ = nullptr;
-  std::array<CommandQueue, kQueues> queues_{};
+  CommandQueue queue_ = nullptr;
   std::atomic<std::size_t> obtained_{0};  // bytes
 };
 
@@ -340,7 +325,7 @@ KernelProgram Backend::load(const KernelText& text, std::span<const std::byte> b
   return kernels;
 }
 
-void Backend::launch(Queue queue, const Launch& launch) {
+void Backend::launch(const Launch& launch) {
   auto& entry = kernels_of<Kernels>(launch).entries.at(launch.kernel);
   std::array<std::size_t, 3> all{};
   for (std::size_t d = 0; d < 3; ++d) all[d] = static_cast<std::size_t>(launch.groups[d]);
@@ -363,10 +348,10 @@ void Backend::launch(Queue queue, const Launch& launch) {
   };
   // The compiler runs in a thread of the driver and takes signals, so that the launch waits.
   const bool compiles = facts_.compiles_late && !entry.has_run;
-  if (!compiles) return command(queue, "clEnqueueNDRangeKernel", run);
+  if (!compiles) return command("clEnqueueNDRangeKernel", run);
   const QuietSignals quiet;
-  command(queue, "clEnqueueNDRangeKernel", run);
-  wait_uninterrupted(queue, mark(queue));
+  command("clEnqueueNDRangeKernel", run);
+  wait_uninterrupted(mark());
   entry.has_run = true;
 }
 
