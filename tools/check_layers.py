@@ -34,7 +34,7 @@ import sys
 # Folders of src/palimpsest that use public headers only.
 CLIENTS = ["cli", "python"]
 # Folders of tests that test layers of another name.
-TESTS_OF = {"model": {"memory"}, "samples": {"ops"}, "support": {"base", "device", "tensor"}, "lower": {"lower", "device", "ops"}, "inspect": {"inspect", "run", "compile"}}
+TESTS_OF = {"model": {"memory"}, "samples": {"ops"}, "contract": {"device"}, "support": {"base", "device", "tensor"}, "lower": {"lower", "device", "ops"}, "inspect": {"inspect", "run", "compile"}}
 # Headers that only one file of src may include, its adapter.
 ADAPTED = {
     "CBLAS": r"(openblas/)?cblas\.h",

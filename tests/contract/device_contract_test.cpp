@@ -30,9 +30,10 @@ std::vector<Device> tested_devices() {
 // Functions that each device rounds in its own way.
 bool rounds_by_device(const Op& op) {
   static const std::set<std::string> kNames{
-      "Angle", "Arccos",  "Arccosh", "Arcsin", "Arcsinh", "Arctan", "Arctan2", "Arctanh", "Cos",
-      "Cosh",  "Erf",     "Exp",     "Expm1",  "Hypot",   "Log",    "Log10",   "Log1p",   "Log2",
-      "Pow",   "Sigmoid", "Sin",     "Sinc",   "Sinh",    "Sqrt",   "Tan",     "Tanh"};
+      "Angle",   "Arccos", "Arccosh", "Arcsin", "Arcsinh", "Arctan",       "Arctan2",
+      "Arctanh", "Cos",    "Cosh",    "Erf",    "Exp",     "Expm1",        "Hypot",
+      "Log",     "Log10",  "Log1p",   "Log2",   "Pow",     "RandomNormal", "Sigmoid",
+      "Sin",     "Sinc",   "Sinh",    "Sqrt",   "Tan",     "Tanh"};
   if (kNames.contains(op.name())) return true;
   // The instructions of a fused step, as `r3=exp(r1):float32`.
   const std::string text = op.parameters();
@@ -323,23 +324,6 @@ TEST_P(FunctionsOnDevice, TakeConstantsAndNumbersOfTheHost) {
   EXPECT_EQ(results[1].to_vector<double>(), (std::vector<double>{1, 1}));
 }
 
-TEST_P(FunctionsOnDevice, RefuseWhatCannotBeDoneThere) {
-  using testing::expect_error;
-  const Variable x = make_input({DType::float64, {3}, there_}, "x");
-  const Variable other = make_input({DType::float64, {3}, {}}, "other");
-  expect_error<DeviceError>([&] { x + other; },
-                            "inputs on several devices: got " + there_.str() + " and cpu");
-  const Tensor far = Tensor::ones({3}, DType::float64, there_);
-  expect_error<DeviceError>([&] { far.data<double>(); }, "the host cannot reach " + there_.str());
-  expect_error<DeviceError>([&] { far.view_of(); }, "the host cannot reach " + there_.str());
-  expect_error<DeviceError>([&] { far.at<double>({0}); }, "Try to(Device{})");
-  const Function f = function({x}, {x + 1.0});
-  Tensor here = Tensor::zeros({3});
-  expect_error<DeviceError>([&] { f.call_into({&here, 1}, far); }, "expected " + there_.str());
-  const Function watched = function({x}, {x + 1.0}, {.mode = NanGuardMode()});
-  expect_error<NotSupported>([&] { watched(far); }, "Try mode FastRun");
-}
-
 // Numbers whose squares leave the range of their dtype, too.
 TEST_P(FunctionsOnDevice, ArithmeticOfNumbersOfAllSizesHasTheBitsOfTheHost) {
   constexpr index_t kCount = 20'000;
@@ -353,10 +337,9 @@ TEST_P(FunctionsOnDevice, ArithmeticOfNumbersOfAllSizesHasTheBitsOfTheHost) {
     const auto compiled = [&](Device device) {
       const Variable a = make_input({dtype, {kCount}, device}, "a");
       const Variable b = make_input({dtype, {kCount}, device}, "b");
-      std::vector<Out> outs = {Out(ops::abs(a)), Out(ops::abs2(a))};
-      // Signs take hypot() of the device where |a|^2 leaves the range of float64.
-      if (dtype != DType::complex128) outs.emplace_back(ops::sign(a));
-      outs.insert(outs.end(), {Out(a + b), Out(a * b), Out(a / b), Out(a - b * ops::abs(b))});
+      std::vector<Out> outs = {
+          Out(ops::abs(a)), Out(ops::abs2(a)), Out(ops::sign(a)),       Out(a + b),
+          Out(a * b),       Out(a / b),        Out(a - b * ops::abs(b))};
       if (!is_complex(dtype)) outs.insert(outs.end(), {Out(ops::sqrt(a)), Out(ops::maximum(a, b))});
       return function({a, b}, outs);
     };
@@ -421,8 +404,8 @@ TEST_P(FunctionsOnDevice, GiveInRandomProgramsWhatPlainLoopsGive) {
 TEST_P(FunctionsOnDevice, KeepEverythingWhenAnAllocationFails) {
   const SharedVariable s = shared(Tensor::ones({64}, DType::float64, there_), {.name = "s"});
   const Variable x = make_input({DType::float64, {64}, there_}, "x");
-  const Function f = function({x}, {ops::cumsum(s.var() * x, 0), ops::argmax(s.var() * x)},
-                              {.updates = {{s, s.var() + x}}});  // argmax runs on the host
+  const Function f = function({x}, {ops::cumsum(s.var() * x, 0), ops::rfft(s.var() * x)},
+                              {.updates = {{s, s.var() + x}}});  // rfft runs on the host
   const Tensor two = Tensor::full<double>({64}, 2, there_);
   int n_failed = 0;
   for (std::uint64_t k = 0; n_failed == static_cast<int>(k); ++k) {

@@ -47,20 +47,17 @@ class Backend : public ::testing::TestWithParam<Subject> {
   std::unique_ptr<DeviceBackend> owner_;
 
  protected:
-  void launch(std::size_t kernel, std::vector<KernelArgument> arguments, index_t groups = 4,
-              Queue queue = Queue::work) {
+  void launch(std::size_t kernel, std::vector<KernelArgument> arguments, index_t groups = 4) {
     const int items = kernel == testing::kAddLater ? 1 : 64;
-    backend.launch(queue, {.program = program.get(),
-                           .kernel = kernel,
-                           .groups = {groups, 1, 1},
-                           .items = items,
-                           .arguments = arguments});
+    backend.launch({.program = program.get(),
+                    .kernel = kernel,
+                    .groups = {groups, 1, 1},
+                    .items = items,
+                    .arguments = arguments});
   }
-  void add_later(std::byte* to, std::int64_t value, std::int64_t rounds = 0,
-                 Queue queue = Queue::work) {
+  void add_later(std::byte* to, std::int64_t value, std::int64_t rounds = 0) {
     launch(testing::kAddLater,
-           {KernelArgument::of(to), KernelArgument::of(value), KernelArgument::of(rounds)}, 1,
-           queue);
+           {KernelArgument::of(to), KernelArgument::of(value), KernelArgument::of(rounds)}, 1);
   }
 
   DeviceBackend& backend = backend_for(GetParam(), owner_);
@@ -113,21 +110,21 @@ TEST_P(Backend, CopiesToWithinAndFromTheDevice) {
   const std::vector<float> values = counted<float>(1000);
   const OnDevice<float> a(backend, values);
   const OnDevice<float> b(backend, std::size_t{1000});
-  backend.copy(Queue::work, b.at(500), a.data(), 500 * sizeof(float));
-  backend.copy(Queue::work, b.data(), a.at(500), 500 * sizeof(float));
+  backend.copy(b.at(500), a.data(), 500 * sizeof(float));
+  backend.copy(b.data(), a.at(500), 500 * sizeof(float));
   std::vector<float> expected = values;
   std::rotate(expected.begin(), expected.begin() + 500, expected.end());
   EXPECT_EQ(b.values(), expected);
-  backend.copy(Queue::work, b.data(), b.at(500), 500 * sizeof(float));
-  backend.copy(Queue::work, b.at(1000), b.data(), 0);
+  backend.copy(b.data(), b.at(500), 500 * sizeof(float));
+  backend.copy(b.at(1000), b.data(), 0);
   std::copy(expected.begin() + 500, expected.end(), expected.begin());
   EXPECT_EQ(b.values(), expected);
 }
 
 TEST_P(Backend, FillsBytesAndNoOthers) {
   const OnDevice<std::uint8_t> a(backend, std::vector<std::uint8_t>(301, 7));
-  backend.fill(Queue::work, a.at(3), 0xA5, 295);
-  backend.fill(Queue::work, a.at(301), 1, 0);
+  backend.fill(a.at(3), 0xA5, 295);
+  backend.fill(a.at(301), 1, 0);
   std::vector<std::uint8_t> expected(301, 0xA5);
   for (const std::size_t i : {0, 1, 2, 298, 299, 300}) expected[i] = 7;
   EXPECT_EQ(a.values(), expected);
@@ -145,12 +142,12 @@ TEST_P(Backend, RefusesAddressesOutsideOfItsMemory) {
         },
         message);
   };
-  expect_refused([&] { backend.fill(Queue::work, a.at(1), 0, 64 * 4); }, text);
-  expect_refused([&] { backend.fill(Queue::work, staged.data(), 0, 4); }, text);
-  expect_refused([&] { backend.copy(Queue::work, staged.data(), staged.data() + 500, 4); }, text);
-  expect_refused([&] { backend.copy(Queue::work, staged.data() + 937, a.data(), 64 * 4); }, text);
+  expect_refused([&] { backend.fill(a.at(1), 0, 64 * 4); }, text);
+  expect_refused([&] { backend.fill(staged.data(), 0, 4); }, text);
+  expect_refused([&] { backend.copy(staged.data(), staged.data() + 500, 4); }, text);
+  expect_refused([&] { backend.copy(staged.data() + 937, a.data(), 64 * 4); }, text);
   std::vector<float> not_staged(64);
-  expect_refused([&] { backend.copy(Queue::work, a.data(), not_staged.data(), 4); }, text);
+  expect_refused([&] { backend.copy(a.data(), not_staged.data(), 4); }, text);
   expect_refused(
       [&] {
         launch(testing::kDuplicate,
@@ -241,10 +238,10 @@ TEST_P(Backend, RefusesWrongParameters) {
       KernelArgument::of(y.data()), KernelArgument::of(2.0), KernelArgument::of(std::int64_t{1})};
   expect_error<InternalError>(
       [&] {
-        backend.launch(Queue::work, {.program = program.get(),
-                                     .kernel = testing::kScale,
-                                     .items = 128,
-                                     .arguments = arguments});
+        backend.launch({.program = program.get(),
+                        .kernel = testing::kScale,
+                        .items = 128,
+                        .arguments = arguments});
         finish(backend);
       },
       "got 4 parameters and 128 items");
@@ -278,12 +275,12 @@ TEST_P(Backend, RefusesOtherBytesAsABinary) {
                             "is no binary for " + testing::tested_device().str());
 }
 
-TEST_P(Backend, CommandsOfAQueueRunInOrder) {
+TEST_P(Backend, CommandsRunInOrder) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
   const OnDevice<std::int64_t> y(backend, std::size_t{50});
   for (std::size_t i = 0; i < 50; ++i) {
     add_later(x.data(), 1, i % 10 == 0 ? kLong / 10 : 0);
-    backend.copy(Queue::work, y.at(i), x.data(), 8);
+    backend.copy(y.at(i), x.data(), 8);
   }
   std::vector<std::int64_t> expected(50);
   for (std::size_t i = 0; i < 50; ++i) expected[i] = static_cast<std::int64_t>(i) + 1;
@@ -293,34 +290,63 @@ TEST_P(Backend, CommandsOfAQueueRunInOrder) {
 TEST_P(Backend, MarksPassInOrder) {
   const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
   add_later(x.data(), 0);  // waits if the driver compiles now
-  const Mark before = backend.mark(Queue::work);
-  backend.wait_on_host(Queue::work, before);
-  EXPECT_TRUE(backend.passed(Queue::work, before));
+  const Mark before = backend.mark();
+  backend.wait_on_host(before);
+  EXPECT_TRUE(backend.passed(before));
   add_later(x.data(), 1, kLong);
-  const Mark first = backend.mark(Queue::work);
-  EXPECT_FALSE(backend.passed(Queue::work, first));
-  EXPECT_TRUE(backend.passed(Queue::work, before));
+  const Mark first = backend.mark();
+  EXPECT_FALSE(backend.passed(first));
+  EXPECT_TRUE(backend.passed(before));
   add_later(x.data(), 1);
-  const Mark second = backend.mark(Queue::work);
+  const Mark second = backend.mark();
   EXPECT_LT(first, second);
-  backend.wait_on_host(Queue::work, second);
-  EXPECT_TRUE(backend.passed(Queue::work, first));
-  EXPECT_TRUE(backend.passed(Queue::work, second));
-  expect_error<InternalError>([&] { backend.wait_on_host(Queue::work, second + 100); }, "mark");
+  backend.wait_on_host(second);
+  EXPECT_TRUE(backend.passed(first));
+  EXPECT_TRUE(backend.passed(second));
+  expect_error<InternalError>([&] { backend.wait_on_host(second + 100); }, "mark");
 }
 
-TEST_P(Backend, QueuesWaitForOneAnother) {
-  const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0, 0});
-  for (int round = 0; round < 10; ++round) {
-    add_later(x.data(), 1, kLong / 10);
-    backend.wait(Queue::out, Queue::work, backend.mark(Queue::work));
-    backend.copy(Queue::out, x.at(1), x.data(), 8);
-    backend.wait(Queue::in, Queue::out, backend.mark(Queue::out));
-    backend.copy(Queue::in, x.data(), x.at(1), 8);
-    backend.wait(Queue::work, Queue::in, backend.mark(Queue::in));
-    backend.wait(Queue::work, Queue::work, backend.mark(Queue::work));
+// Launches that add to two numbers in turns, and then one that adds up, from numbers of the host.
+TEST_P(Backend, RecordingsRunTheirLaunchesInOrderWhereverTheyMust) {
+  const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0, 5});
+  const OnDevice<std::int64_t> y(backend, std::vector<std::int64_t>{7});
+  const auto later = [&](std::byte* to, std::int64_t value, std::vector<std::size_t> after) {
+    return RecordedLaunch{
+        {.program = program.get(), .kernel = testing::kAddLater, .items = 1},
+        {KernelArgument::of(to), KernelArgument::of(value), KernelArgument::of(kLong / 100)},
+        std::move(after)};
+  };
+  const auto scaled = [&](std::vector<std::size_t> after) {
+    return RecordedLaunch{{.program = program.get(), .kernel = testing::kDuplicate, .items = 64},
+                          {KernelArgument::of(y.data()), KernelArgument::of(x.data()),
+                           KernelArgument::of(std::int64_t{2})},
+                          std::move(after)};
+  };
+  const std::vector<RecordedLaunch> launches{later(x.at(0), 1, {}), later(x.at(1), 1, {}),
+                                             later(x.at(0), 2, {0}), scaled({2}),
+                                             later(x.at(0), 4, {3})};
+  const std::unique_ptr<Recording> recording = backend.record(launches);
+  if (recording == nullptr) GTEST_SKIP() << "no recordings";
+  for (std::int64_t round = 0; round < 5; ++round) {
+    recording->enqueue();
+    EXPECT_EQ(y.values(), std::vector<std::int64_t>{7 * round + 3});
+    EXPECT_EQ(x.values(), (std::vector<std::int64_t>{7 * round + 7, 6 + round}));
   }
-  EXPECT_EQ(x.values(), (std::vector<std::int64_t>{10, 10}));
+}
+
+TEST_P(Backend, RecordingsAreKeptByTheirCommands) {
+  const OnDevice<std::int64_t> x(backend, std::vector<std::int64_t>{0});
+  const std::vector<RecordedLaunch> launches{
+      {{.program = program.get(), .kernel = testing::kAddLater, .items = 1},
+       {KernelArgument::of(x.data()), KernelArgument::of(std::int64_t{3}),
+        KernelArgument::of(kLong / 10)},
+       {}}};
+  std::unique_ptr<Recording> recording = backend.record(launches);
+  if (recording == nullptr) GTEST_SKIP() << "no recordings";
+  recording->enqueue();
+  recording.reset();
+  program.reset();
+  EXPECT_EQ(x.values(), std::vector<std::int64_t>{3});
 }
 
 TEST_P(Backend, MemoryIsGivenBackOnceItsCommandsHaveRun) {
@@ -328,9 +354,9 @@ TEST_P(Backend, MemoryIsGivenBackOnceItsCommandsHaveRun) {
   for (int round = 0; round < 20; ++round) {
     const OnDevice<std::int64_t> x(backend, std::size_t{1 << 16});
     add_later(result.data(), 0, kLong / 20);
-    backend.fill(Queue::work, x.data(), 0, x.size_bytes());
+    backend.fill(x.data(), 0, x.size_bytes());
     add_later(x.data(), round);
-    backend.copy(Queue::work, result.data(), x.data(), 8);
+    backend.copy(result.data(), x.data(), 8);
   }
   EXPECT_EQ(result.values(), std::vector<std::int64_t>{19});
 }
@@ -395,12 +421,12 @@ TEST_P(Backend, ChildrenOfForkAreRefused) {
                 }
               };
               count([&] { backend_of(testing::tested_device()); });
-              count([&] { backend.copy(Queue::work, staged.data(), x.data(), 8); });
-              count([&] { backend.fill(Queue::work, x.data(), 0, 8); });
+              count([&] { backend.copy(staged.data(), x.data(), 8); });
+              count([&] { backend.fill(x.data(), 0, 8); });
               count([&] { backend.load(sample_text(), {}); });
-              count([&] { backend.mark(Queue::work); });
+              count([&] { backend.mark(); });
               count([&] { add_later(x.data(), 1); });
-              count([&] { backend.wait_on_host(Queue::work, 1); });
+              count([&] { backend.wait_on_host(1); });
               if (backend.obtain(64) != nullptr) return -1;
               std::string why;
               if (!devices_here(testing::tested_device().type, &why).empty()) return -2;

@@ -29,6 +29,8 @@ template <class Ours, class Theirs>
 constexpr bool are_alike() {
   if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
     return are_alike<std::remove_pointer_t<Ours>, std::remove_pointer_t<Theirs>>();
+  } else if constexpr (std::is_void_v<Ours> && std::is_class_v<Theirs>) {
+    return std::is_const_v<Ours> == std::is_const_v<Theirs>;  // KernelNode
   } else if constexpr (std::is_enum_v<Theirs>) {
     return std::is_same_v<Ours, int> && sizeof(Theirs) == sizeof(int);
   } else {
@@ -55,6 +57,15 @@ TEST(CudaHeaders, HaveThePrototypesOfTheAdapter) {
     PALIMPSEST_NVRTC_FUNCTIONS(EXPECT_PROTOTYPE)
   }
 #undef EXPECT_PROTOTYPE
+}
+
+TEST(CudaHeaders, HaveTheKernelNodeOfTheAdapter) {
+  using Theirs = CUDA_KERNEL_NODE_PARAMS;
+  EXPECT_EQ(sizeof(KernelNode), sizeof(Theirs));
+  EXPECT_EQ(offsetof(KernelNode, groups), offsetof(Theirs, gridDimX));
+  EXPECT_EQ(offsetof(KernelNode, items), offsetof(Theirs, blockDimX));
+  EXPECT_EQ(offsetof(KernelNode, parameters), offsetof(Theirs, kernelParams));
+  EXPECT_EQ(offsetof(KernelNode, context), offsetof(Theirs, ctx));
 }
 
 TEST(CudaHeaders, HaveTheConstantsOfTheAdapter) {

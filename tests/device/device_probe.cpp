@@ -35,7 +35,6 @@ bool works(DeviceBackend& backend) {
   const std::array arguments = {KernelArgument::of(y.data()), KernelArgument::of(3.0),
                                 KernelArgument::of(std::int64_t{2})};
   backend.launch(
-      Queue::work,
       {.program = program.get(), .kernel = testing::kScale, .items = 64, .arguments = arguments});
   return y.values() == std::vector<float>{3.f, 6.f};
 }
@@ -146,7 +145,7 @@ int exhaust() {
   std::vector<std::byte*> blocks;
   while (std::byte* const block = backend.obtain(bytes)) {
     blocks.push_back(block);
-    backend.fill(Queue::work, block, 0, 64);
+    backend.fill(block, 0, 64);
     if (blocks.size() * bytes > backend.facts().memory_bytes) return complain("never null");
   }
   testing::finish(backend);
@@ -165,7 +164,6 @@ int end_early() {
                                 KernelArgument::of(std::int64_t{20'000'000})};
   for (int i = 0; i < 100; ++i) {
     backend.launch(
-        Queue::work,
         {.program = program.get(), .kernel = testing::kAddLater, .arguments = arguments});
   }
   return 0;

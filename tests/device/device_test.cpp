@@ -21,8 +21,9 @@ TEST(Device, ParsesWhatItPrints) {
 TEST(Device, RefusesOtherNames) {
   for (const char* text :
        {"", "gpu", "cpu:", "cpu:-1", "cpu:x", "cpu:1x", "cpu:99999", ":1", "CPU"}) {
-    expect_error<ValueError>([text] { Device::parse(text); },
-                             "got '" + std::string(text) + "', expected a name such as cpu");
+    expect_error<ValueError>(
+        [text] { Device::parse(text); },
+        "got '" + std::string(text) + "', expected a name such as cpu, cpu:1, opencl:0 or cuda:0");
   }
 }
 

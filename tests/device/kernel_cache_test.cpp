@@ -48,16 +48,15 @@ class Compiler final : public DeviceBackend {
   void give_back(std::byte*, std::size_t) noexcept override {}
   std::byte* obtain_staging(std::size_t) noexcept override { return nullptr; }
   void give_back_staging(std::byte*, std::size_t) noexcept override {}
-  void launch(Queue, const Launch&) override {}
-  void copy(Queue, void*, const void*, std::size_t) override {}
-  void fill(Queue, void*, std::uint8_t, std::size_t) override {}
-  Mark mark(Queue) override {
+  void launch(const Launch&) override {}
+  void copy(void*, const void*, std::size_t) override {}
+  void fill(void*, std::uint8_t, std::size_t) override {}
+  Mark mark() override {
     if (is_lost) throw DeviceError("[this] lost after a command");
     return 0;
   }
-  void wait(Queue, Queue, Mark) override {}
-  bool passed(Queue, Mark) override { return true; }
-  void wait_on_host(Queue, Mark) override {}
+  bool passed(Mark) override { return true; }
+  void wait_on_host(Mark) override {}
   bool owns(const void*) const noexcept override { return false; }
 
   int compiled = 0;

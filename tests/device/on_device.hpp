@@ -56,14 +56,14 @@ class OnDevice {
   void upload(const std::vector<T>& values) const {
     const Staged<T> staged(backend_, values.size());
     std::memcpy(staged.data(), values.data(), staged.size_bytes());
-    backend_.copy(Queue::work, first_, staged.data(), staged.size_bytes());
-    backend_.wait_on_host(Queue::work, backend_.mark(Queue::work));
+    backend_.copy(first_, staged.data(), staged.size_bytes());
+    backend_.wait_on_host(backend_.mark());
   }
-  /// The elements, after all that is enqueued to `queue`.
-  std::vector<T> values(Queue queue = Queue::work) const {
+  /// The elements, after all that is enqueued.
+  std::vector<T> values() const {
     const Staged<T> staged(backend_, bytes_ / sizeof(T));
-    backend_.copy(queue, staged.data(), first_, bytes_);
-    backend_.wait_on_host(queue, backend_.mark(queue));
+    backend_.copy(staged.data(), first_, bytes_);
+    backend_.wait_on_host(backend_.mark());
     return {staged.elements().begin(), staged.elements().end()};
   }
 
@@ -81,8 +81,6 @@ std::vector<T> counted(std::size_t n) {
   return values;
 }
 
-inline void finish(DeviceBackend& backend, Queue queue = Queue::work) {
-  backend.wait_on_host(queue, backend.mark(queue));
-}
+inline void finish(DeviceBackend& backend) { backend.wait_on_host(backend.mark()); }
 
 }  // namespace palimpsest::testing

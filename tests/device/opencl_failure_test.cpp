@@ -89,17 +89,16 @@ Outcome run_all(const Api& api) {
   try {
     if (x != nullptr && y != nullptr) {
       const KernelProgram program = backend.load(sample_text(), {});
-      backend.copy(Queue::in, x, staged, 64);
-      backend.wait(Queue::work, Queue::in, backend.mark(Queue::in));
-      backend.fill(Queue::work, y, 0, 64);
+      backend.copy(x, staged, 64);
+      backend.fill(y, 0, 64);
       const std::array arguments = {KernelArgument::of(x), KernelArgument::of(3.0),
                                     KernelArgument::of(std::int64_t{16})};
-      backend.launch(Queue::work, {.program = program.get(),
-                                   .kernel = palimpsest::testing::kScale,
-                                   .items = 64,
-                                   .arguments = arguments});
-      backend.copy(Queue::work, y, x, 64);
-      backend.copy(Queue::work, staged, y, 64);
+      backend.launch({.program = program.get(),
+                      .kernel = palimpsest::testing::kScale,
+                      .items = 64,
+                      .arguments = arguments});
+      backend.copy(y, x, 64);
+      backend.copy(staged, y, 64);
       palimpsest::testing::finish(backend);
       EXPECT_EQ(std::vector<float>(numbers, numbers + 16), std::vector<float>(16, 6.f));
       outcome = Outcome::right;
@@ -111,11 +110,9 @@ Outcome run_all(const Api& api) {
   backend.give_back(x, 64);
   backend.give_back(y, 64);
   // Commands of a device that is lost may still use staging memory until they have run.
-  for (const Queue queue : {Queue::work, Queue::in}) {
-    try {
-      palimpsest::testing::finish(backend, queue);
-    } catch (const DeviceError&) {
-    }
+  try {
+    palimpsest::testing::finish(backend);
+  } catch (const DeviceError&) {
   }
   backend.give_back_staging(staged, 64);
   return outcome;
@@ -158,19 +155,17 @@ class OpenClFailure : public ::testing::Test {
   void launch() {
     const std::array arguments = {KernelArgument::of(x), KernelArgument::of(1.0),
                                   KernelArgument::of(std::int64_t{16})};
-    devices[0]->launch(Queue::work, {.program = program.get(),
-                                     .kernel = palimpsest::testing::kScale,
-                                     .items = 64,
-                                     .arguments = arguments});
+    devices[0]->launch({.program = program.get(),
+                        .kernel = palimpsest::testing::kScale,
+                        .items = 64,
+                        .arguments = arguments});
   }
   // The error stays when the driver works again.
   void expect_lost(const std::string& text) {
     DeviceBackend& backend = *devices[0];
     for (const auto& action : std::initializer_list<std::function<void()>>{
-             [&] { launch(); }, [&] { backend.fill(Queue::in, x, 0, 64); },
-             [&] { backend.mark(Queue::work); }, [&] { backend.passed(Queue::work, 0); },
-             [&] { backend.wait(Queue::in, Queue::work, 0); },
-             [&] { backend.wait_on_host(Queue::out, 0); },
+             [&] { launch(); }, [&] { backend.fill(x, 0, 64); }, [&] { backend.mark(); },
+             [&] { backend.passed(0); }, [&] { backend.wait_on_host(0); },
              [&] { backend.load(sample_text(), {}); }}) {
       expect_error<DeviceError>(action, "[opencl:0] lost after " + text);
     }

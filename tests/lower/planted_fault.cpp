@@ -37,8 +37,8 @@ void run_with_fault(const std::string& from, const std::string& to) {
   }
   DeviceBackend& backend = backend_of(there);
   const KernelProgram program = backend.load(text, {});
-  backend.launch(Queue::work, {program.get(), 0, launch.groups, launch.items, arguments});
-  backend.wait_on_host(Queue::work, backend.mark(Queue::work));
+  backend.launch({program.get(), 0, launch.groups, launch.items, arguments});
+  backend.wait_on_host(backend.mark());
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ std::byte* DelayingBackend::obtain(std::size_t bytes) noexcept {
   if (first == nullptr) return nullptr;
   try {
     const UninterruptedScope whole;
-    inner_.fill(Queue::work, first, kPoison, bytes);
-    inner_.wait_on_host(Queue::work, inner_.mark(Queue::work));
+    inner_.fill(first, kPoison, bytes);
+    inner_.wait_on_host(inner_.mark());
   } catch (const DeviceError&) {  // so says the next command
   }
   return first;
@@ -57,15 +57,13 @@ void DelayingBackend::give_back_staging(std::byte* first, std::size_t bytes) noe
 
 void DelayingBackend::give_on(std::byte* first, std::size_t bytes, bool is_staging) noexcept {
   const std::lock_guard guard(mutex_);
-  freed_.push_back({first, bytes, is_staging, marks_now()});
+  freed_.push_back({first, bytes, is_staging, end()});
   release(false);
 }
 
 void DelayingBackend::release(bool all) noexcept {
   std::erase_if(freed_, [&](const Freed& freed) {
-    for (std::size_t q = 0; q < kQueues && !all; ++q) {
-      if (lines_[q].done < freed.marks[q]) return false;
-    }
+    if (done_ < freed.mark && !all) return false;
     if (freed.is_staging) {
       inner_.give_back_staging(freed.first, freed.bytes);
     } else {
@@ -79,68 +77,111 @@ KernelProgram DelayingBackend::load(const KernelText& text, std::span<const std:
   return std::make_shared<DelayedKernels>(inner_.load(text, binary));
 }
 
-void DelayingBackend::enqueue(Queue queue, std::function<void()> run) {
-  inner_.passed(queue, 0);  // throws if the device is lost or cannot be used
+void DelayingBackend::enqueue(std::function<void()> run) {
+  inner_.passed(0);  // throws if the device is lost or cannot be used
   const std::lock_guard guard(mutex_);
-  line(queue).commands.push_back({.run = std::move(run)});
+  commands_.push_back(std::move(run));
 }
 
-void DelayingBackend::launch(Queue queue, const Launch& launch) {
-  std::vector<KernelArgument> arguments(launch.arguments.begin(), launch.arguments.end());
-  for (const KernelArgument& argument : arguments) {
-    if (argument.kind == KernelArgument::Kind::address) check_not_freed(argument.address);
+// A launch of kernels that the command keeps.
+struct DelayingLaunch {
+  explicit DelayingLaunch(const Launch& given)
+      : launch(given), arguments(given.arguments.begin(), given.arguments.end()) {
+    const auto* const delayed = dynamic_cast<const DelayedKernels*>(given.program);
+    program = delayed != nullptr ? delayed->inner
+                                 : KernelProgram(KernelProgram(), given.program);  // borrowed
   }
-  const auto* const delayed = dynamic_cast<const DelayedKernels*>(launch.program);
-  const KernelProgram program = delayed != nullptr
-                                    ? delayed->inner
-                                    : KernelProgram(KernelProgram(), launch.program);  // borrowed
-  enqueue(queue, [this, queue, program, launch, arguments = std::move(arguments)] {
+  void run(DeviceBackend& on) const {
     Launch own = launch;
     own.program = program.get();
     own.arguments = arguments;
-    inner_.launch(queue, own);
-  });
+    on.launch(own);
+  }
+
+  Launch launch;
+  std::vector<KernelArgument> arguments;
+  KernelProgram program;
+};
+
+class DelayedRecording final : public Recording {
+ public:
+  DelayedRecording(DelayingBackend& backend, std::span<const RecordedLaunch> launches)
+      : backend_(backend) {
+    for (const RecordedLaunch& recorded : launches) {
+      Launch whole = recorded.launch;
+      whole.arguments = recorded.arguments;
+      launches_.emplace_back(whole);
+      after_.push_back(recorded.after);
+    }
+  }
+  void enqueue() override {
+    for (const DelayingLaunch& one : launches_) backend_.check_arguments(one.arguments);
+    ++backend_.replays_;
+    backend_.enqueue([&backend = backend_, launches = launches_, after = after_] {
+      std::vector<bool> has_run(launches.size());
+      for (std::size_t n = 0; n < launches.size(); ++n) {
+        std::vector<std::size_t> ready;
+        for (std::size_t i = 0; i < launches.size(); ++i) {
+          const bool may_run =
+              std::ranges::all_of(after[i], [&](std::size_t j) { return has_run[j]; });
+          if (!has_run[i] && may_run) ready.push_back(i);
+        }
+        const std::size_t next = ready.at(backend.pick(ready.size()));
+        launches[next].run(backend.inner_);
+        has_run[next] = true;
+      }
+    });
+  }
+
+ private:
+  DelayingBackend& backend_;
+  std::vector<DelayingLaunch> launches_;
+  std::vector<std::vector<std::size_t>> after_;
+};
+
+std::size_t DelayingBackend::pick(std::size_t n) { return has_seed_ ? random_() % n : n - 1; }
+
+std::unique_ptr<Recording> DelayingBackend::record(std::span<const RecordedLaunch> launches) {
+  return std::make_unique<DelayedRecording>(*this, launches);
 }
 
-void DelayingBackend::copy(Queue queue, void* to, const void* from, std::size_t bytes) {
+void DelayingBackend::launch(const Launch& launch) {
+  check_arguments(launch.arguments);
+  enqueue([this, own = DelayingLaunch(launch)] { own.run(inner_); });
+}
+
+void DelayingBackend::copy(void* to, const void* from, std::size_t bytes) {
   check_not_freed(to);
   check_not_freed(from);
-  enqueue(queue, [this, queue, to, from, bytes] { inner_.copy(queue, to, from, bytes); });
+  enqueue([this, to, from, bytes] { inner_.copy(to, from, bytes); });
 }
 
-void DelayingBackend::fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) {
+void DelayingBackend::fill(void* to, std::uint8_t byte, std::size_t bytes) {
   check_not_freed(to);
-  enqueue(queue, [this, queue, to, byte, bytes] { inner_.fill(queue, to, byte, bytes); });
+  enqueue([this, to, byte, bytes] { inner_.fill(to, byte, bytes); });
 }
 
-Mark DelayingBackend::mark(Queue queue) {
-  inner_.mark(queue);
+Mark DelayingBackend::mark() {
+  inner_.mark();
   const std::lock_guard guard(mutex_);
-  return marks_now()[static_cast<std::size_t>(queue)];
+  return end();
 }
 
-void DelayingBackend::wait(Queue queue, Queue marked, Mark mark) {
-  if (queue == marked) return;
+bool DelayingBackend::passed(Mark mark) {
+  inner_.passed(0);
   const std::lock_guard guard(mutex_);
-  line(queue).commands.push_back({.run = {}, .marked = marked, .mark = mark});
-}
-
-bool DelayingBackend::passed(Queue queue, Mark mark) {
-  inner_.passed(queue, 0);
-  const std::lock_guard guard(mutex_);
-  if (line(queue).done < mark && ++asked_in_vain_ >= kPatience) run_needed(queue, mark);
-  if (line(queue).done < mark) return false;
+  if (done_ < mark && ++asked_in_vain_ >= kPatience) run_until(mark);
+  if (done_ < mark) return false;
   asked_in_vain_ = 0;
   return true;
 }
 
-void DelayingBackend::wait_on_host(Queue queue, Mark mark) {
-  inner_.mark(queue);
+void DelayingBackend::wait_on_host(Mark mark) {
+  inner_.mark();
   const std::lock_guard guard(mutex_);
-  if (mark > marks_now()[static_cast<std::size_t>(queue)]) {
-    throw InternalError("[delayed] a mark behind the last command");
-  }
-  run_needed(queue, mark);
+  if (mark > end()) throw InternalError("[delayed] a mark behind the last command");
+  ++waits_;
+  run_until(mark);
 }
 
 bool DelayingBackend::owns(const void* address) const noexcept {
@@ -150,9 +191,7 @@ bool DelayingBackend::owns(const void* address) const noexcept {
 
 std::size_t DelayingBackend::pending() const {
   const std::lock_guard guard(mutex_);
-  std::size_t n = 0;
-  for (const Line& one : lines_) n += one.commands.size();
-  return n;
+  return commands_.size();
 }
 
 bool DelayingBackend::is_freed(const void* address) const {
@@ -166,52 +205,21 @@ void DelayingBackend::check_not_freed(const void* address) const {
   if (is_freed(address)) throw InternalError("[delayed] a command on memory that was given back");
 }
 
-DelayingBackend::Marks DelayingBackend::marks_now() const {
-  Marks marks{};
-  for (std::size_t q = 0; q < kQueues; ++q) marks[q] = lines_[q].done + lines_[q].commands.size();
-  return marks;
-}
-
-// Raises `needed` so that it covers the commands up to the mark and those that they wait for.
-void DelayingBackend::need(Queue queue, Mark mark, Marks& needed) {
-  Mark& known = needed[static_cast<std::size_t>(queue)];
-  const Mark from = std::max(known, line(queue).done);
-  if (mark <= from) return;
-  known = mark;
-  for (Mark number = from + 1; number <= mark; ++number) {
-    const Command& command = line(queue).commands[number - line(queue).done - 1];
-    if (!command.run) need(command.marked, command.mark, needed);
+void DelayingBackend::check_arguments(std::span<const KernelArgument> arguments) const {
+  for (const KernelArgument& argument : arguments) {
+    if (argument.kind == KernelArgument::Kind::address) check_not_freed(argument.address);
   }
 }
 
-void DelayingBackend::run_needed(Queue queue, Mark mark) {
-  Marks needed{};
-  need(queue, mark, needed);
-  std::array<Queue, kQueues> order{Queue::work, Queue::in, Queue::out};
-  if (has_seed_) {
-    std::shuffle(order.begin(), order.end(), random_);
-  } else {
-    std::swap(order[0], *std::find(order.begin(), order.end(), queue));
-  }
-  // Its next command is needed and may run.
-  const auto can_run = [&](Queue q) {
-    const Line& its = line(q);
-    if (its.done >= needed[static_cast<std::size_t>(q)]) return false;
-    const Command& next = its.commands.front();
-    return next.run || line(next.marked).done >= next.mark;
-  };
-  for (;;) {
-    const auto found = std::find_if(order.begin(), order.end(), can_run);
-    if (found == order.end()) break;
+void DelayingBackend::run_until(Mark mark) {
+  while (done_ < mark) {
     check_interrupt();
-    Line& its = line(*found);
-    const Command command = std::move(its.commands.front());
-    its.commands.pop_front();
-    ++its.done;
-    if (!command.run) continue;
+    const std::function<void()> command = std::move(commands_.front());
+    commands_.pop_front();
+    ++done_;
     const UninterruptedScope whole;
-    command.run();
-    inner_.wait_on_host(*found, inner_.mark(*found));
+    command();
+    inner_.wait_on_host(inner_.mark());
   }
   release(false);
 }
@@ -227,6 +235,10 @@ Device delayed(Device device) {
     all.push_back(made);
   }
   return made;
+}
+
+DelayingBackend& delaying_backend(Device delayed) {
+  return dynamic_cast<DelayingBackend&>(backend_of(delayed));
 }
 
 }  // namespace palimpsest::testing

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,16 +14,17 @@
 
 namespace palimpsest::testing {
 
-/// A backend that runs commands on another one in an order that few drivers would choose but all
-/// may: none until somebody waits, then only those that the wait needs. Programs that are right on
-/// it lack no wait between queues and touch no memory that a command is still going to use.
+/// A backend that runs commands on another one when few drivers would but all may: none until
+/// somebody waits, then only those that the wait needs. Launches of a recording run in an order
+/// that few would choose: without a seed the last one that may comes first, a seed chooses.
+/// Programs that are right on it touch no memory that a command is still going to use, and
+/// recordings say what each launch needs.
 ///
-/// Without a seed other queues run as late as the marks allow; a seed chooses at each wait the
-/// queue that comes first, second and last. passed() runs the commands that it needs after it has
-/// been asked 64 times in vain. Memory that is fresh or given back holds kPoison.
+/// passed() runs the commands that it needs after it has been asked 64 times in vain. Memory that
+/// is fresh or given back holds kPoison.
 ///
 /// Errors   InternalError: a command on memory that was given back
-class DelayingBackend final : public DeviceBackend {
+class DelayingBackend : public DeviceBackend {
  public:
   static constexpr std::uint8_t kPoison = 0xDB;
 
@@ -38,57 +38,53 @@ class DelayingBackend final : public DeviceBackend {
   std::byte* obtain_staging(std::size_t bytes) noexcept override;
   void give_back_staging(std::byte* first, std::size_t bytes) noexcept override;
   KernelProgram load(const KernelText& text, std::span<const std::byte> binary) override;
-  void launch(Queue queue, const Launch& launch) override;
-  void copy(Queue queue, void* to, const void* from, std::size_t bytes) override;
-  void fill(Queue queue, void* to, std::uint8_t byte, std::size_t bytes) override;
-  Mark mark(Queue queue) override;
-  void wait(Queue queue, Queue marked, Mark mark) override;
-  bool passed(Queue queue, Mark mark) override;
-  void wait_on_host(Queue queue, Mark mark) override;
+  void launch(const Launch& launch) override;
+  std::unique_ptr<Recording> record(std::span<const RecordedLaunch> launches) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  void fill(void* to, std::uint8_t byte, std::size_t bytes) override;
+  Mark mark() override;
+  bool passed(Mark mark) override;
+  void wait_on_host(Mark mark) override;
   bool owns(const void* address) const noexcept override;
 
   /// Commands that have not run.
   std::size_t pending() const;
+  /// Recordings that were enqueued, and times that the host waited.
+  int replays() const { return replays_; }
+  int waits() const { return waits_; }
 
  private:
-  using Marks = std::array<Mark, kQueues>;
-  struct Command {
-    std::function<void()> run;  // empty: a wait
-    Queue marked = Queue::work;
-    Mark mark = 0;
-  };
-  struct Line {
-    std::deque<Command> commands;  // numbers done + 1, ..
-    Mark done = 0;
-  };
-  // Memory that is given back to the inner backend when the queues have passed the marks.
+  friend class DelayedRecording;
+  // Memory that is given back to the inner backend when the mark has passed.
   struct Freed {
     std::byte* first;
     std::size_t bytes;
     bool is_staging;
-    Marks marks;
+    Mark mark;
   };
 
-  Line& line(Queue queue) { return lines_[static_cast<std::size_t>(queue)]; }
-  void enqueue(Queue queue, std::function<void()> run);
+  Mark end() const { return done_ + commands_.size(); }
+  void enqueue(std::function<void()> run);
+  std::size_t pick(std::size_t n);  // of n launches that may run
   void check_not_freed(const void* address) const;
+  void check_arguments(std::span<const KernelArgument> arguments) const;
   bool is_freed(const void* address) const;
-  Marks marks_now() const;
-  void need(Queue queue, Mark mark, Marks& needed);
-  void run_needed(Queue queue, Mark mark);
+  void run_until(Mark mark);
   void give_on(std::byte* first, std::size_t bytes, bool is_staging) noexcept;
   void release(bool all) noexcept;
 
   DeviceBackend& inner_;
   mutable std::recursive_mutex mutex_;
-  std::array<Line, kQueues> lines_;
+  std::deque<std::function<void()>> commands_;  // numbers done_ + 1, ..
+  Mark done_ = 0;
   std::vector<Freed> freed_;
   std::mt19937 random_;
   bool has_seed_;
-  int asked_in_vain_ = 0;
+  int asked_in_vain_ = 0, replays_ = 0, waits_ = 0;
 };
 
 /// A further device whose commands run on `device`, delayed. The same one for each call.
 Device delayed(Device device);
+DelayingBackend& delaying_backend(Device delayed);
 
 }  // namespace palimpsest::testing

@@ -77,3 +77,18 @@ def test_memory_is_counted_for_each_device():
     assert there.peak_bytes == 8000
     assert here.peak_bytes == 0
     del t
+
+
+def test_dlpack_takes_memory_back_without_a_copy(x):
+    t = ps.asarray(x, device=THERE)
+    u = ps.from_dlpack(t)
+    assert u.device == THERE
+    assert t.__dlpack_device__() == (4, 0)
+    t[0] = -1
+    np.testing.assert_array_equal(np.asarray(t)[0], [-1, -1, -1])
+    with pytest.raises(BufferError, match="dl_device"):
+        t.__dlpack__(dl_device=(1, 0))
+    with pytest.raises(ValueError, match=f"stream: got 7, expected none on {THERE}"):
+        t.__dlpack__(stream=7)
+    with pytest.raises(ValueError, match="stream: got 1, expected none on cpu"):
+        ps.asarray(x).__dlpack__(stream=1)

@@ -130,7 +130,7 @@ std::pair<index_t, index_t> dlpack_device(Device device) {
 nb::object to_capsule(Self self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                       nb::handle copy) {
   const DlpackStream on =
-      stream.is_none() ? DlpackStream() : DlpackStream(from_python<std::int64_t>(stream));
+      stream.is_none() ? DlpackStream() : DlpackStream(nb::cast<std::int64_t>(stream));
   const auto [kind, index] = dlpack_device(self.value.device());
   if (!dl_device.is_none() && from_python<Extents>(dl_device) != Extents{kind, index}) {
     throw_buffer_error(

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/fake_cuda/fake_opencl.hpp"
+#include "palimpsest/device/cuda/cuda_api.hpp"
 
 namespace {
 
@@ -63,6 +64,18 @@ struct CUstream_st {
   };
   std::deque<Command> commands;  // numbers done + 1, ..
   std::uint64_t done = 0;
+};
+struct CUgraphNode_st {
+  std::function<void()> run;
+  CUmod_st* module;
+  std::vector<std::size_t> after;  // positions of nodes
+};
+struct CUgraph_st {
+  std::vector<CUgraphNode_st*> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<CUgraphNode_st> nodes;
+  int pending = 0;
 };
 struct CUevent_st {
   CUstream_st* stream = nullptr;
@@ -158,10 +171,16 @@ void run_needed(CUstream_st* stream, std::uint64_t mark) {
   }
 }
 
+// The legacy stream has the handles 0 and 1.
+CUstream_st* real(CUstream_st* stream) {
+  static CUstream_st legacy;
+  return reinterpret_cast<std::uintptr_t>(stream) <= 1 ? &legacy : stream;
+}
+
 std::uint64_t end_of(const CUstream_st* stream) { return stream->done + stream->commands.size(); }
 
 int enqueue(CUstream_st* stream, std::function<void()> run) {
-  stream->commands.push_back({std::move(run), nullptr, 0});
+  real(stream)->commands.push_back({std::move(run), nullptr, 0});
   return kSuccess;
 }
 
@@ -264,13 +283,14 @@ EXPORTED cuStreamDestroy_v2(CUstream_st* stream) {
 }
 EXPORTED cuStreamSynchronize(CUstream_st* stream) {
   IN_CONTEXT;
+  stream = real(stream);
   run_needed(stream, end_of(stream));
   return state().has_failed ? kIllegalAddress : kSuccess;
 }
 EXPORTED cuStreamWaitEvent(CUstream_st* stream, CUevent_st* event, unsigned) {
   MAY_FAIL;
   if (event == nullptr || event->stream == nullptr) return kInvalidHandle;
-  stream->commands.push_back({nullptr, event->stream, event->mark});
+  real(stream)->commands.push_back({nullptr, event->stream, event->mark});
   return kSuccess;
 }
 EXPORTED cuEventCreate(CUevent_st** event, unsigned) {
@@ -285,8 +305,8 @@ EXPORTED cuEventDestroy_v2(CUevent_st* event) {
 }
 EXPORTED cuEventRecord(CUevent_st* event, CUstream_st* stream) {
   MAY_FAIL;
-  event->stream = stream;
-  event->mark = end_of(stream);
+  event->stream = real(stream);
+  event->mark = end_of(event->stream);
   return kSuccess;
 }
 EXPORTED cuEventQuery(CUevent_st* event) {
@@ -456,20 +476,19 @@ EXPORTED cuFuncGetParamInfo(CUfunc_st* function, std::size_t index, std::size_t*
   *bytes = 8;
   return kSuccess;
 }
-EXPORTED cuLaunchKernel(CUfunc_st* function, unsigned x, unsigned y, unsigned z, unsigned items,
-                        unsigned, unsigned, unsigned, CUstream_st* stream, void** parameters,
-                        void**) {
-  MAY_FAIL;
-  if (items != function->items || x == 0 || y == 0 || z == 0) return kInvalidValue;
+
+// The work of a launch when its turn comes; nothing if its arguments are wrong.
+std::function<void()> launch_of(CUfunc_st* function, std::array<std::size_t, 3> groups,
+                                std::size_t items, void** parameters) {
+  if (items != function->items || groups[0] * groups[1] * groups[2] == 0) return {};
   std::vector<std::uint64_t> values(function->is_address.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::memcpy(&values[i], parameters[i], 8);
     if (function->is_address[i] && values[i] != 0 && state().blocks.count(values[i]) == 0) {
-      return kInvalidValue;
+      return {};
     }
   }
-  ++function->module->pending;
-  return enqueue(stream, [=] {
+  return [=] {
     for (std::size_t i = 0; i < values.size(); ++i) {
       std::uint64_t value = values[i];
       if (function->is_address[i] && value != 0) {
@@ -480,12 +499,89 @@ EXPORTED cuLaunchKernel(CUfunc_st* function, unsigned x, unsigned y, unsigned z,
       check_cl(device().api.clSetKernelArg(function->kernel, static_cast<cl::UInt>(i), 8, &value),
                "clSetKernelArg");
     }
-    const std::array<std::size_t, 3> all{std::size_t{x} * items, y, z};
+    const std::array<std::size_t, 3> all{groups[0] * items, groups[1], groups[2]};
     const std::array<std::size_t, 3> group{items, 1, 1};
     check_cl(device().api.clEnqueueNDRangeKernel(device().queue, function->kernel, 3, nullptr,
                                                  all.data(), group.data(), 0, nullptr, nullptr),
              "clEnqueueNDRangeKernel");
     finish();
+  };
+}
+
+EXPORTED cuLaunchKernel(CUfunc_st* function, unsigned x, unsigned y, unsigned z, unsigned items,
+                        unsigned, unsigned, unsigned, CUstream_st* stream, void** parameters,
+                        void**) {
+  MAY_FAIL;
+  const auto run = launch_of(function, {x, y, z}, items, parameters);
+  if (!run) return kInvalidValue;
+  ++function->module->pending;
+  return enqueue(stream, [=] {
+    run();
     --function->module->pending;
+  });
+}
+
+EXPORTED cuGraphCreate(CUgraph_st** graph, unsigned) {
+  MAY_FAIL;
+  *graph = new CUgraph_st;
+  return kSuccess;
+}
+EXPORTED cuGraphDestroy(CUgraph_st* graph) {
+  IN_CONTEXT;
+  for (CUgraphNode_st* const node : graph->nodes) delete node;
+  delete graph;
+  return kSuccess;
+}
+EXPORTED cuGraphAddKernelNode_v2(CUgraphNode_st** node, CUgraph_st* graph,
+                                 CUgraphNode_st* const* after, std::size_t n, const void* given) {
+  MAY_FAIL;
+  const auto& wanted = *static_cast<const palimpsest::cuda::KernelNode*>(given);
+  const auto run =
+      launch_of(wanted.function, {wanted.groups[0], wanted.groups[1], wanted.groups[2]},
+                wanted.items[0], wanted.parameters);
+  if (!run || wanted.context != &state().context) return kInvalidValue;
+  std::vector<std::size_t> positions;
+  for (std::size_t k = 0; k < n; ++k) {
+    const auto found = std::find(graph->nodes.begin(), graph->nodes.end(), after[k]);
+    if (found == graph->nodes.end()) return kInvalidValue;
+    positions.push_back(static_cast<std::size_t>(found - graph->nodes.begin()));
+  }
+  *node = new CUgraphNode_st{run, wanted.function->module, std::move(positions)};
+  graph->nodes.push_back(*node);
+  return kSuccess;
+}
+EXPORTED cuGraphInstantiateWithFlags(CUgraphExec_st** exec, CUgraph_st* graph, unsigned long long) {
+  MAY_FAIL;
+  *exec = new CUgraphExec_st;
+  for (const CUgraphNode_st* const node : graph->nodes) (*exec)->nodes.push_back(*node);
+  return kSuccess;
+}
+EXPORTED cuGraphExecDestroy(CUgraphExec_st* exec) {
+  IN_CONTEXT;
+  if (exec->pending > 0) give_up("a graph is destroyed while it waits");
+  delete exec;
+  return kSuccess;
+}
+// Of the nodes that may run the last one does.
+EXPORTED cuGraphLaunch(CUgraphExec_st* exec, CUstream_st* stream) {
+  MAY_FAIL;
+  ++exec->pending;
+  for (const CUgraphNode_st& node : exec->nodes) ++node.module->pending;
+  return enqueue(stream, [=] {
+    std::vector<bool> has_run(exec->nodes.size());
+    for (std::size_t n = exec->nodes.size(); n > 0; --n) {
+      for (std::size_t i = exec->nodes.size(); i-- > 0;) {
+        const CUgraphNode_st& node = exec->nodes[i];
+        if (has_run[i] || !std::all_of(node.after.begin(), node.after.end(),
+                                       [&](std::size_t j) { return has_run[j]; })) {
+          continue;
+        }
+        node.run();
+        has_run[i] = true;
+        break;
+      }
+    }
+    for (const CUgraphNode_st& node : exec->nodes) --node.module->pending;
+    --exec->pending;
   });
 }
