@@ -93,11 +93,11 @@ else:
         """palimpsest.torch and palimpsest.jax, which import those packages, and names of earlier releases."""
         if name in ("torch", "jax"):
             return _importlib.import_module("palimpsest.interop." + name)
-        from palimpsest._renamed import renamed
+        from palimpsest._renamed import advice, renamed
 
         if (function := renamed(name)) is not None:
             return function
-        raise AttributeError(f"module 'palimpsest' has no attribute '{name}'")
+        raise AttributeError(f"module 'palimpsest' has no attribute '{name}'{advice(name)}")
 
 
 def _is_letter_constructor(name: str) -> bool:

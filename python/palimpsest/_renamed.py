@@ -34,6 +34,29 @@ _NEW: dict[str, tuple[str, Callable[..., Any]]] = {
 }
 
 
+#: Name in another package: what to use.
+_ELSEWHERE = {
+    **dict.fromkeys(("array", "from_numpy"), "asarray"),
+    **dict.fromkeys(("eigs", "eigsh"), "lanczos"),
+    **dict.fromkeys(("FirstDerivative", "SecondDerivative", "Laplacian"), "FiniteDifference and Gradient"),
+    **dict.fromkeys(("FFT2D", "FFTND", "fft", "fft2", "fftn"), "Fft(2, centered=False)"),
+    **dict.fromkeys(("LinearOperator", "Linop"), "linop, from_functions, or a class of NamedLinop"),
+    "MatrixMult": "Dense",
+    "MatMul": "Dense",
+    "Multiply": "Diagonal",
+    "aslinearoperator": "Dense for a matrix, from_scipy for a LinearOperator",
+    "dottest": "dot_test",
+    "nn": "torch.Module",
+    "svds": "svd",
+    "to_device": "A.to(device) and asarray(x, device=device)",
+}
+
+
+def advice(name: str) -> str:
+    """What to use in place of a name that another package has; empty: not known."""
+    return f". Try {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+
+
 def renamed(name: str) -> Callable[..., Any] | None:
     """The function of an old name; None for other names."""
     if name not in _NEW:

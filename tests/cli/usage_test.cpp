@@ -77,6 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         WrongUsage{{}, "which command"},
         WrongUsage{{"recno"}, "unknown command 'recno'. Try 'recon'"},
+        WrongUsage{
+            {"pics", "-R", "W:7:0:0.01", "ksp", "maps", "out"},
+            "palimpsest: unknown command 'pics'. Try palimpsest --help, or palimpsest help bart"},
         WrongUsage{{"--verion"}, "unknown option '--verion'. Try '--version'"},
         WrongUsage{{"recon"}, "INPUT"},
         WrongUsage{{"recon", "in.npy", "-o", "x.png", "--iteration", "3"},

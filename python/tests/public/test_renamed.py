@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import palimpsest as ps
-from palimpsest._renamed import _NEW
+from palimpsest._renamed import _ELSEWHERE, _NEW
 
 A = ps.Dense(np.diag([1.0, 2.0]))
 B = np.ones(2)
@@ -44,7 +44,23 @@ def test_constructors_by_a_letter_are_not_listed():
 
 
 @pytest.mark.parametrize("name, advice", [("T", "A.H is the adjoint"), ("dtype", "A.params"),
-                                          ("todense", r"A.matrix\(\)"), ("matvec", "A @ x")])
+                                          ("todense", r"A.matrix\(\)"), ("matvec", "A @ x"), ("div", "lsqr"), ("eigs", "lanczos")])
 def test_members_of_other_packages_say_what_to_use(name, advice):
     with pytest.raises(AttributeError, match=advice):
         getattr(A, name)
+
+
+@pytest.mark.parametrize("name", _ELSEWHERE)
+def test_names_of_other_packages_say_what_to_use(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'. Try ") as caught:
+        getattr(ps, name)
+    told = str(caught.value).partition("Try ")[2]
+    words = [word.rstrip(",").split("(")[0] for word in told.split()]
+    assert {word.split(".")[0] for word in words} & {"torch", *dir(ps)}, told
+
+
+def test_a_matrix_and_a_division_say_what_to_use():
+    with pytest.raises(TypeError, match=r"got numpy.ndarray, expected a NamedLinop. Try Dense\(a\)"):
+        ps.cg(np.eye(2), B)
+    with pytest.raises(TypeError, match=r"Try lsqr\(A, y\)"):
+        A / B

@@ -282,10 +282,14 @@ struct CommandLine::Impl {
   std::vector<std::string> words;
   std::string of_config;  // text for errors: the values from --config; empty for none
 
-  /// The subcommand whose arguments are being read, or null.
+  /// The subcommand whose arguments are being read, or null. It is the first word that is no option:
+  /// a file after an unknown command may have the name of a command.
   const CLI::App* current() const {
     const auto used = app.get_subcommands();
-    return used.empty() ? nullptr : used.front();
+    const auto first = std::find_if(words.begin() + !words.empty(), words.end(),
+                                    [](const std::string& w) { return !w.starts_with('-'); });
+    if (used.empty() || first == words.end()) return nullptr;
+    return used.front()->check_name(*first) ? used.front() : nullptr;
   }
   std::string name() const {
     return app.get_name() + (current() == nullptr ? "" : " " + current()->get_name());
@@ -305,7 +309,6 @@ struct CommandLine::Impl {
 
 // An error about the first word that no option or argument takes, with the nearest known word.
 std::string CommandLine::Impl::unknown_word() const {
-  const CLI::App* app_used = current() == nullptr ? &app : current();
   std::vector<std::string> extra = app.remaining(true);
   std::erase(extra, "--");  // ends the options; not an argument
   if (extra.empty()) return {};
@@ -314,10 +317,12 @@ std::string CommandLine::Impl::unknown_word() const {
   if (!is_option && current() != nullptr) {
     return "too many arguments: got '" + word + "'. Try " + name() + " --help";
   }
+  const CLI::App* const app_used = current() == nullptr ? &app : current();
   const std::string near =
       nearest_word(word, is_option ? option_names(*app_used) : command_names(app));
+  const std::string bart = is_option ? "" : ", or " + name() + " help bart";
   return std::string("unknown ") + (is_option ? "option" : "command") + " '" + word + "'. Try " +
-         (near.empty() ? name() + " --help" : "'" + near + "'");
+         (near.empty() ? name() + " --help" + bart : "'" + near + "'");
 }
 
 std::string CommandLine::Impl::usage_error(const CLI::ParseError& error) const {

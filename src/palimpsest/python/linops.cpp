@@ -133,7 +133,7 @@ Shown<"NamedLinop"> divided(Self self, nb::handle other) {
     return to_python(self.value / nb::cast<ParameterObject&>(other).parameter);
   }
   if (const auto s = scalar_of(other)) return to_python(self.value / *s);
-  refuse_product(other, "1 / s", "/");
+  refuse_product(other, "lsqr(A, y), which solves A x = y", "/");
 }
 
 Shown<"NamedLinop"> chained(Self self, nb::handle other) {
@@ -157,6 +157,8 @@ constexpr OtherWord kOtherWords[] = {
     {"dot", "A @ x, and A @ B of two operators"},
     {"forward", "A(x)"},
     {"svd", "svd(A, k)"},
+    {"eigs", "lanczos(A, x) finds the largest eigenvalues"},
+    {"div", "lsqr(A, y) solves A x = y"},
 };
 
 // The nearest name to one that there is not.
@@ -523,7 +525,8 @@ void change_object(nb::handle self, const std::function<void(NamedLinop&)>& chan
 
 NamedLinop From<NamedLinop>::from(nb::handle object) {
   if (nb::isinstance<LinopObject>(object)) return nb::cast<LinopObject&>(object).value;
-  throw TypeError("[operator] got " + class_name(object) + ", expected a NamedLinop.");
+  const std::string advice = is_array(object) ? " Try Dense(a) for the matrix a." : "";
+  throw TypeError("[operator] got " + class_name(object) + ", expected a NamedLinop." + advice);
 }
 
 void bind_linops(nb::module_& m) {
