@@ -282,8 +282,8 @@ struct CommandLine::Impl {
   std::vector<std::string> words;
   std::string of_config;  // text for errors: the values from --config; empty for none
 
-  /// The subcommand whose arguments are being read, or null. It is the first word that is no option:
-  /// a file after an unknown command may have the name of a command.
+  /// The subcommand whose arguments are being read, or null. It is the first word that is no
+  /// option: a file after an unknown command may have the name of a command.
   const CLI::App* current() const {
     const auto used = app.get_subcommands();
     const auto first = std::find_if(words.begin() + !words.empty(), words.end(),
