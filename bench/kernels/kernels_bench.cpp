@@ -170,7 +170,10 @@ void fft(benchmark::State& state, Extents extents, Axes axes, bool centered) {
   spec.centered = centered;
   spec.scale = 0.01;
   const FftPlan plan = fft_plan(spec);
-  for (auto _ : state) execute(plan, x.memory.data(), y.memory.data());
+  std::vector<std::byte> workspace(fft_workspace_bytes(spec, pool_threads()));
+  for (auto _ : state) {
+    execute(plan, x.memory.data(), y.memory.data(), {.workspace = workspace});
+  }
   report_bytes(state, {&x, &y});
 }
 BENCHMARK_CAPTURE(fft, complex64_8x256x256, Extents{8, 256, 256}, Axes{1, 2}, false);

@@ -77,12 +77,14 @@ void report_case(const Case& c, int threads) {
   spec.axes = c.axes;
   spec.in_place = c.in_place;
   const FftPlan plan = fft_plan(spec);
+  Block<std::byte> rooms(fft_workspace_bytes(spec, threads));
+  const FftOperands operands{.workspace = {rooms.data(), fft_workspace_bytes(spec, threads)}};
   Bare bare(c, threads, u.data(), c.in_place ? u.data() : v.data());
   // Planning writes to the arrays; zeros stay finite in repeated transforms in place.
   for (Block<c64>* block : {&x, &y, &u, &v}) std::fill_n(block->data(), n, c64(0));
   PairTimes t;
   run_with_threads(threads, [&] {
-    t = time_pair([&] { execute(plan, x.data(), c.in_place ? x.data() : y.data()); },
+    t = time_pair([&] { execute(plan, x.data(), c.in_place ? x.data() : y.data(), operands); },
                   [&] { bare.run(); }, 0.5);
   });
   std::printf("%-34s %2d %10.3f %10.3f %7.2f %7.2f\n", c.name, threads, t.ours.best * 1e3,

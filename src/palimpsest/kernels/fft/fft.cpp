@@ -79,9 +79,11 @@ std::shared_ptr<const FftPlan::Impl> make_plan(const FftSpec& spec) {
 class Cache {
  public:
   FftPlan find_or_make(const FftSpec& spec) {
+    const std::array<index_t, 2> caches{core_cache_bytes(), streaming_bytes()};
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                    [&](const FftPlan& p) { return p.spec() == spec; });
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const FftPlan& p) {
+      return p.spec() == spec && p.impl().caches == caches;
+    });
     if (found != plans_.end()) {
       plans_.splice(plans_.begin(), plans_, found);
       return plans_.front();
@@ -108,7 +110,7 @@ Cache& cache() {
 }  // namespace
 
 const FftSpec& FftPlan::spec() const { return impl_->spec; }
-std::size_t FftPlan::external_bytes() const { return impl_->bytes(); }
+std::size_t FftPlan::external_bytes(int threads) const { return impl_->bytes(threads); }
 
 FftPlan fft_plan(const FftSpec& spec) {
   check(spec);
@@ -116,7 +118,10 @@ FftPlan fft_plan(const FftSpec& spec) {
 }
 
 std::size_t fft_workspace_bytes(const FftSpec& spec, int threads) {
-  return spec.weights ? weighted_workspace_bytes(spec, threads) : 0;
+  if (spec.weights) return weighted_workspace_bytes(spec, threads);
+  FftSpec dense = spec;  // in the order of its strides
+  dense.in_strides = dense.out_strides = contiguous_strides(spec.extents);
+  return is_streamed(dense) ? fft_plan(dense).impl().workspace_bytes(threads) : 0;
 }
 
 void execute(const FftPlan& plan, const void* in, void* out, const FftOperands& operands) {

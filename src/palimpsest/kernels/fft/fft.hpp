@@ -56,8 +56,8 @@ class FftPlan {
 
   const FftSpec& spec() const;
   /// Bytes of tables and scratch that the plan holds. Scratch exists for panels of lines of more
-  /// than 256 KiB; each further thread that runs the plan adds one.
-  std::size_t external_bytes() const;
+  /// than 256 KiB, for each thread that runs the plan.
+  std::size_t external_bytes(int threads = 1) const;
   const Impl& impl() const { return *impl_; }
 
  private:
@@ -69,9 +69,12 @@ class FftPlan {
 /// Errors   DTypeError, ShapeError (axes, ranks, different strides in place)
 FftPlan fft_plan(const FftSpec& spec);
 
-/// Workspace of `execute` in bytes: 0 for a plain transform; more for arrays that are shorter than
-/// their spectra, and with factors. Where lines along axis 0 are transformed side by side, up to
-/// one array for each of `threads` threads. It does not depend on strides.
+/// Workspace of `execute` in bytes: for arrays that are shorter than their spectra, and with
+/// factors. Where lines along axis 0 are transformed side by side, up to one array for each of
+/// `threads` threads. It does not depend on strides.
+///
+/// Without weights it is room for a slice of two or more transformed axes for each thread, if the
+/// result is too large for the last cache and a slice fits that of a core: see array_transform.cpp.
 std::size_t fft_workspace_bytes(const FftSpec& spec, int threads = 1);
 
 /// Operands of `execute` besides an array: weights and factors of its dtype, or real weights, as

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "palimpsest/base/thread_scratch.hpp"
+#include "palimpsest/copy/stream_store.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -23,6 +24,15 @@ constexpr index_t kAligned = 64;
 struct PanelMemory {
   alignas(64) std::array<std::byte, kPassScratchBytes> bytes;
 };
+
+constexpr index_t kAhead = 16;  // prefetch distance in rows of weights
+
+// Prefetches a line of the next panel into the second level of cache while this one is computed.
+template <class T>
+void ask_for(const std::complex<T>* line, index_t n) {
+  constexpr index_t kInLine = kAligned / index_t{sizeof(std::complex<T>)};
+  for (index_t i = 0; i < n; i += kInLine) __builtin_prefetch(line + i, 0, 2);
+}
 
 index_t reach(const PassAxis& axis) { return std::abs(axis.in_stride) + std::abs(axis.out_stride); }
 
@@ -99,7 +109,7 @@ void LinePass<T>::choose_layout() {
   width_ = is_rows_ ? lines : line_numbers;
   if (weights_ || loads() || stores()) numbers_ = is_rows_ ? n * width_ : lines * width_;
   if (weights_ && !is_rows_) {
-    const auto bytes = (lines + 1) * static_cast<index_t>(weights_->bytes_per_line());
+    const index_t bytes = n * weights_->item();
     weight_numbers_ = (bytes + kAligned - 1) / kAligned * (kAligned / kItem);
   }
   cut_into_panels(lines);
@@ -157,7 +167,7 @@ void LinePass<T>::multiply_runs(const Panel& panel, std::complex<T>* numbers, co
     if (options_.factors == LineFactors::conjugated) {
       multiply(ConjugateProduct<T>{z, factors, z, runs.length, false});
     } else {
-      multiply(WeightedNumbers<T>{z, factors, z, runs.length, 2, true, T{1}});
+      multiply(WeightedNumbers<T>{z, factors, z, runs.length, true, T{1}});
     }
   }
 }
@@ -235,7 +245,7 @@ void LinePass<T>::transform(const Place& from, const Place& to, index_t lines, b
   if (!transform_) return;
   transform_->execute(
       {from.first, to.first, from.side.line, from.side.step, to.side.line, to.side.step, lines,
-       from.extent, to.extent, forward, from.factors, to.factors},
+       from.extent, to.extent, forward, from.factors, to.factors, nullptr, 0, 0, to.streams},
       scratch);
 }
 
@@ -250,8 +260,9 @@ void LinePass<T>::load(const Panel& panel, std::complex<T>* numbers, std::comple
     for (index_t c = 0; c < panel.lines; ++c) {
       const std::complex<T>* const from = panel.from + c * panel_.in_stride;
       const std::complex<T>* const factors = panel.factors() + c * panel_.weight_stride;
+      ask_for(factors + panel.lines * panel_.weight_stride, given);
       multiply(WeightedNumbers<T>{reals(from), reals(factors), reals(numbers + c * width_), given,
-                                  2, true, T{1}});
+                                  true, T{1}});
     }
   } else {
     move_panel<T>(panel.from, {panel_.in_stride, line_.in_stride}, numbers, all.side(), panel.lines,
@@ -275,9 +286,12 @@ void LinePass<T>::store(const Panel& panel, std::complex<T>* numbers,
   (is_rows_ ? all.count : all.length) = taken;
   if (options_.factors == LineFactors::conjugated && !is_rows_ && has_dense_lines()) {
     for (index_t c = 0; c < panel.lines; ++c) {
-      multiply(ConjugateProduct<T>{reals(numbers + c * width_),
-                                   reals(panel.factors() + c * panel_.weight_stride),
-                                   reals(panel.to + c * panel_.out_stride), taken, panel.adds});
+      const std::complex<T>* const factors = panel.factors() + c * panel_.weight_stride;
+      std::complex<T>* const to = panel.to + c * panel_.out_stride;
+      ask_for(factors + panel.lines * panel_.weight_stride, taken);
+      if (panel.adds) ask_for(to + panel.lines * panel_.out_stride, taken);
+      multiply(ConjugateProduct<T>{reals(numbers + c * width_), reals(factors), reals(to), taken,
+                                   panel.adds});
     }
     return;
   }
@@ -291,12 +305,14 @@ void LinePass<T>::weigh(const Panel& panel, std::complex<T>* numbers, std::byte*
   if (is_rows_) {
     for (index_t j = 0; j < line_.extent; ++j) {
       std::complex<T>* const row = numbers + j * width_;
+      weights_->ask_across(panel.weights, j + kAhead, panel.first, panel.lines);
       weights_->apply_across(panel.weights, j, panel.first, panel.lines, row, row);
     }
     return;
   }
-  weights_->load(panel.weights, panel.first, panel.lines, weights);
-  for (index_t c = 0; c < panel.lines; ++c) weights_->apply(weights, c, numbers + c * width_);
+  for (index_t c = 0; c < panel.lines; ++c) {
+    weights_->apply(panel.weights, panel.first + c, weights, numbers + c * width_);
+  }
 }
 
 template <class T>
@@ -313,6 +329,7 @@ void LinePass<T>::run_panel(const Panel& panel, std::complex<T>* scratch) const 
     from = slots;
   }
   Place to{panel.to, {panel_.out_stride, line_.out_stride}, line_.taken};
+  to.streams = options_.streams;
   if (stores()) to = slots;
   from.factors = before_;
   to.factors = after_;
@@ -327,8 +344,8 @@ void LinePass<T>::run_panel(const Panel& panel, std::complex<T>* scratch) const 
 }
 
 template <class T>
-std::size_t LinePass<T>::bytes() const {
-  std::size_t total = scratch_ ? scratch_->bytes() : 0;
+std::size_t LinePass<T>::bytes(int threads) const {
+  std::size_t total = scratch_ ? scratch_->bytes() * static_cast<std::size_t>(threads) : 0;
   if (transform_) total += transform_->bytes();
   for (const auto* phases : {&options_.before, &options_.after}) {
     total += phases->real.size() * sizeof(T) + phases->complex.size() * sizeof(std::complex<T>);
@@ -345,6 +362,7 @@ void LinePass<T>::run(const std::complex<T>* x, std::complex<T>* y,
     for (index_t task = begin; task < end; ++task) {
       run_panel(panel(x, y, operand, task), reinterpret_cast<std::complex<T>*>(memory));
     }
+    if (options_.streams) finish_streams();
   };
   const bool is_shared = transform_ && transform_->is_shared();
   if (is_shared && tasks_ < pool_threads()) {

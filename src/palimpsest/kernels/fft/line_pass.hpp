@@ -83,6 +83,8 @@ class LinePass {
     std::optional<PassWeights<T>> weights = {};
     /// Their strides are those of weights.
     LineFactors factors = LineFactors::none;
+    /// Stores results past the caches, if they are rows of whole lines of cache.
+    bool streams = false;
   };
   /// `others`: the axes along which lines repeat.
   LinePass(const PassAxis& line, std::vector<PassAxis> others, Options options);
@@ -92,8 +94,8 @@ class LinePass {
 
   /// Aliases  y is x with the same strides, or disjoint
   void run(const std::complex<T>* x, std::complex<T>* y, const PassOperand& operand) const;
-  /// Bytes of tables and scratch.
-  std::size_t bytes() const;
+  /// Bytes of tables, and of scratch for a number of threads.
+  std::size_t bytes(int threads) const;
 
  private:
   // A panel: its first lines on both sides, and its weights or factors.
@@ -122,6 +124,7 @@ class LinePass {
     PanelSide side;
     index_t extent;  // of lines
     std::array<T, 2> factors{1, 1};
+    bool streams = false;
   };
 
   void order_axes();

@@ -29,6 +29,8 @@ struct TransformLines {
   /// those of lines in excess of `lines` would be; turn_line is 1, or 0 for the same of all lines.
   const std::complex<T>* turns = nullptr;
   index_t turn_line = 0, turn_step = 0;
+  /// Rows: stores past the caches those that are whole lines of cache; finish_streams() follows.
+  bool streams = false;
 };
 
 /// Layout of lines: rows on both sides; dense lines on both sides; dense lines that become rows.

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "palimpsest/kernels/fft/panel_exchange.hpp"
-
 namespace palimpsest {
 namespace {
 
@@ -89,36 +87,11 @@ void move_by_loops(const Complex<T>* from, PanelSide in, Complex<T>* to, PanelSi
   }
 }
 
-// Exchanges lines that lie side by side in the array by vector code; false: not available for these
-// lines.
-bool exchange_panel(const Complex<float>* from, PanelSide in, Complex<float>* to, PanelSide out,
-                    index_t lines, index_t n, const LinePhases<float>& phases) {
-  const bool gathers = in.line == 1 && out.step == 1, scatters = in.step == 1 && out.line == 1;
-  if (lines == 1 || gathers == scatters) return false;
-  const PanelExchanges exchanges = panel_exchanges();
-  if (exchanges.gather == nullptr) return false;
-  const PanelExchange panel{from,
-                            to,
-                            gathers ? in.step : in.line,
-                            gathers ? out.line : out.step,
-                            lines,
-                            n,
-                            phases.real.empty() ? nullptr : phases.real.data(),
-                            phases.complex.empty() ? nullptr : phases.complex.data()};
-  (gathers ? exchanges.gather : exchanges.scatter)(panel);
-  return true;
-}
-bool exchange_panel(const Complex<double>*, PanelSide, Complex<double>*, PanelSide, index_t,
-                    index_t, const LinePhases<double>&) {
-  return false;
-}
-
 }  // namespace
 
 template <class T>
 void move_panel(const Complex<T>* from, PanelSide in, Complex<T>* to, PanelSide out, index_t lines,
                 index_t n, const LinePhases<T>& phases) {
-  if (exchange_panel(from, in, to, out, lines, n, phases)) return;
   if (!phases.real.empty()) {
     move_by_loops<T>(from, in, to, out, lines, n, phases.real.data());
   } else if (!phases.complex.empty()) {

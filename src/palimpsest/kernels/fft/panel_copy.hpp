@@ -22,7 +22,7 @@ struct PanelSide {
 };
 
 /// to[c, j] = phases[j] * from[c, j] for `lines` lines of n elements. Rows that lie far apart are
-/// prefetched, and complex64 lines side by side are transposed in registers.
+/// prefetched.
 ///
 /// Aliases  disjoint
 template <class T>

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights, compiled once per instruction set.
-//
-// Loaded real weights are pairs of lines, which look like complex numbers: element j of both lines
-// side by side. So panel_exchange.hpp transposes them, and a vector of such pairs has each weight
-// where a complex number of its line has its real part.
 #include "palimpsest/kernels/fft/panel_weights.hpp"
 
 #include <algorithm>
@@ -12,7 +8,6 @@
 #include <utility>
 
 #include "palimpsest/copy/loop_targets.hpp"
-#include "palimpsest/kernels/fft/panel_exchange.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "palimpsest/kernels/fft/panel_weights.cpp"
@@ -28,26 +23,6 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Computes to = scale * w * from for n complex numbers, given as 2 n real ones.
-
-// w[2 j] is the weight of number j.
-template <class T>
-HWY_INLINE void times_every_second(const T* from, const T* w, T scale, T* to, index_t n) {
-  index_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<index_t>(hn::Lanes(d));
-  const auto factor = hn::Set(d, scale);
-  for (; i + lanes <= 2 * n; i += lanes) {  // reads a number behind the weights of an odd line
-    const auto weight = hn::Mul(hn::DupEven(hn::LoadU(d, w + i)), factor);
-    hn::StoreU(hn::Mul(hn::LoadU(d, from + i), weight), d, to + i);
-  }
-#endif
-  for (; i < 2 * n; i += 2) {
-    const T weight = w[i] * scale;
-    to[i] = from[i] * weight;
-    to[i + 1] = from[i + 1] * weight;
-  }
-}
 
 // w[j] is the weight of number j.
 template <class T>
@@ -124,8 +99,6 @@ template <class T>
 HWY_INLINE void multiply_weighted(const WeightedNumbers<T>& p) {
   if (p.is_complex) {
     times_complex(p.from, p.weights, p.scale, p.to, p.n);
-  } else if (p.step == 2) {
-    times_every_second(p.from, p.weights, p.scale, p.to, p.n);
   } else {
     times_dense(p.from, p.weights, p.scale, p.to, p.n);
   }
@@ -155,71 +128,24 @@ void multiply(const ConjugateProduct<float>& p) { HWY_DYNAMIC_DISPATCH(conjugate
 void multiply(const ConjugateProduct<double>& p) { HWY_DYNAMIC_DISPATCH(conjugate_double)(p); }
 
 template <class T>
-std::size_t PanelWeights<T>::bytes_per_line() const {
-  return static_cast<std::size_t>(distance()) * (is_complex_ ? 2 : 1) * sizeof(T);
-}
-
-// Do the weights of neighbouring lines lie side by side?
-template <class T>
-bool PanelWeights<T>::are_neighbours(index_t first, index_t lines) const {
-  return panel_.stride == 1 && panel_.at(first + lines - 1) - panel_.at(first) == lines - 1;
-}
-
-template <class T>
-bool PanelWeights<T>::transposes(index_t first, index_t lines) const {
-  return std::is_same_v<T, float> && lines > 1 && are_neighbours(first, lines) &&
-         (is_complex_ || line_.stride % 2 == 0) && panel_exchanges().gather != nullptr;
-}
-
-template <class T>
 template <class W>
-void PanelWeights<T>::transpose(const W* weights, index_t lines, std::byte* memory) const {
-  if constexpr (std::is_same_v<T, float>) {
-    using Number = std::complex<float>;
-    constexpr index_t kInNumber = sizeof(Number) / sizeof(W);
-    const index_t n = line_.extent, split = n - line_.shift;
-    for (const auto& [begin, end] : {std::pair{index_t{0}, split}, std::pair{split, n}}) {
-      if (begin == end) continue;
-      panel_exchanges().gather({reinterpret_cast<const Number*>(weights + line_.at(begin)),
-                                reinterpret_cast<Number*>(memory) + begin, line_.stride / kInNumber,
-                                distance(), lines / kInNumber, end - begin});
-    }
-  }
+void PanelWeights<T>::apply_as(const W* weights, index_t line, W* memory,
+                               std::complex<T>* z) const {
+  weights += panel_.at(line);
+  for (index_t j = 0; j < line_.extent; ++j) memory[j] = weights[line_.at(j)];
+  multiply(WeightedNumbers<T>{reals(z), reinterpret_cast<const T*>(memory), reals(z), line_.extent,
+                              is_complex_, scale_});
 }
 
 template <class T>
-template <class W>
-void PanelWeights<T>::load_as(const W* weights, index_t first, index_t lines,
-                              std::byte* memory) const {
-  index_t c = 0;
-  if (transposes(first, lines)) {
-    c = is_complex_ ? lines : lines / 2 * 2;
-    transpose(weights + panel_.at(first), c, memory);
-  }
-  for (; c < lines; ++c) {
-    W* const line = loaded<W>(memory, c);
-    const W* const from = weights + panel_.at(first + c);
-    for (index_t j = 0; j < line_.extent; ++j) {
-      line[j * (is_complex_ ? 1 : 2)] = from[line_.at(j)];
-    }
-  }
-}
-
-template <class T>
-void PanelWeights<T>::load(const void* weights, index_t first, index_t lines,
-                           std::byte* memory) const {
+void PanelWeights<T>::apply(const void* weights, index_t line, std::byte* memory,
+                            std::complex<T>* z) const {
   if (is_complex_) {
-    load_as(static_cast<const std::complex<T>*>(weights), first, lines, memory);
+    apply_as(static_cast<const std::complex<T>*>(weights), line,
+             reinterpret_cast<std::complex<T>*>(memory), z);
   } else {
-    load_as(static_cast<const T*>(weights), first, lines, memory);
+    apply_as(static_cast<const T*>(weights), line, reinterpret_cast<T*>(memory), z);
   }
-}
-
-template <class T>
-void PanelWeights<T>::apply(std::byte* memory, index_t line, std::complex<T>* z) const {
-  const T* const weights =
-      is_complex_ ? reals(loaded<std::complex<T>>(memory, line)) : loaded<T>(memory, line);
-  multiply(WeightedNumbers<T>{reals(z), weights, reals(z), line_.extent, 2, is_complex_, scale_});
 }
 
 template <class T>
@@ -233,8 +159,19 @@ void PanelWeights<T>::apply_across(const void* weights, index_t j, index_t first
     const index_t line = first + c, rest = lines - c;
     if (panel_.stride == 1) together = line < turn ? std::min(turn - line, rest) : rest;
     multiply(WeightedNumbers<T>{reals(from + c), row + panel_.at(line) * in_weight, reals(to + c),
-                                together, in_weight, is_complex_, scale_});
+                                together, is_complex_, scale_});
   }
+}
+
+template <class T>
+void PanelWeights<T>::ask_across(const void* weights, index_t j, index_t first,
+                                 index_t lines) const {
+  if (j >= line_.extent || panel_.stride != 1) return;
+  constexpr index_t kLine = 64;
+  const auto item = static_cast<index_t>((is_complex_ ? 2 : 1) * sizeof(T));
+  const auto* const row =
+      static_cast<const std::byte*>(weights) + (line_.at(j) + panel_.at(first)) * item;
+  for (index_t i = 0; i < lines * item + kLine; i += kLine) __builtin_prefetch(row + i, 0, 3);
 }
 
 template class PanelWeights<float>;

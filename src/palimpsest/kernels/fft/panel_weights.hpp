@@ -4,7 +4,6 @@
 
 #include <complex>
 #include <cstddef>
-#include <type_traits>
 
 #include "palimpsest/base/dtype.hpp"
 
@@ -37,15 +36,14 @@ struct WeightAxis {
   }
 };
 
-/// to = scale * weights * from for n complex numbers, as pairs of real ones. Real weights lie
-/// `step` elements apart, 1 or 2; of those 2 apart an element behind the last one may be read too.
+/// to = scale * weights * from for n complex numbers, as pairs of real ones.
 /// Aliases  from is to, or disjoint
 template <class T>
 struct WeightedNumbers {
   const T* from;
   const T* weights;
   T* to;
-  index_t n, step;
+  index_t n;
   bool is_complex;
   T scale;
 };
@@ -67,9 +65,6 @@ void multiply(const ConjugateProduct<float>& p);
 void multiply(const ConjugateProduct<double>& p);
 
 /// Real or complex weights of the points of lines, times one number.
-///
-/// Of complex64 panels, weights are transposed in registers, two lines of real ones at a time, and
-/// multiplied in vectors. Bits are those of plain loops.
 template <class T>
 class PanelWeights {
  public:
@@ -78,33 +73,19 @@ class PanelWeights {
 
   /// Bytes of one weight.
   index_t item() const { return static_cast<index_t>(is_complex_ ? 2 * sizeof(T) : sizeof(T)); }
-  /// Bytes of memory that `load` needs for each line; one line more than the panel has.
-  std::size_t bytes_per_line() const;
-  /// Copies the weights of lines first .. first + lines - 1 to memory, line by line. `weights`:
-  /// those of point 0 of line 0, real or complex.
-  void load(const void* weights, index_t first, index_t lines, std::byte* memory) const;
-  /// z = scale * weights * z for line number `line` of those that were loaded.
-  void apply(std::byte* memory, index_t line, std::complex<T>* z) const;
+  /// z = scale * weights * z for a line. `weights`: those of point 0 of line 0, real or complex.
+  /// `memory`: for those of one line.
+  void apply(const void* weights, index_t line, std::byte* memory, std::complex<T>* z) const;
   /// to = scale * weights * from for element j of lines first .. first + lines - 1, which lie side
-  /// by side. Nothing is loaded for this.
+  /// by side.
   void apply_across(const void* weights, index_t j, index_t first, index_t lines,
                     const std::complex<T>* from, std::complex<T>* to) const;
+  /// Prefetches the weights of apply_across, if lines j and their weights are there.
+  void ask_across(const void* weights, index_t j, index_t first, index_t lines) const;
 
  private:
-  // Between loaded lines (complex) or pairs of lines (real), in complex<T>.
-  index_t distance() const { return scratch_distance<T>(line_.extent); }
   template <class W>
-  W* loaded(std::byte* memory, index_t line) const {
-    constexpr bool kIsReal = std::is_same_v<W, T>;
-    return reinterpret_cast<W*>(memory) +
-           (kIsReal ? line / 2 * 2 * distance() + line % 2 : line * distance());
-  }
-  bool are_neighbours(index_t first, index_t lines) const;
-  bool transposes(index_t first, index_t lines) const;
-  template <class W>
-  void transpose(const W* weights, index_t lines, std::byte* memory) const;
-  template <class W>
-  void load_as(const W* weights, index_t first, index_t lines, std::byte* memory) const;
+  void apply_as(const W* weights, index_t line, W* memory, std::complex<T>* z) const;
 
   WeightAxis line_, panel_;
   bool is_complex_;

@@ -64,6 +64,7 @@ struct RowSide {
   // the same for all lines.
   const T* turns = nullptr;
   index_t turn_step = 0, turn_second = 0;
+  bool streams = false;  // stores past the caches
 };
 
 // Copies the numbers of `lines` lines between a row and two vectors.
@@ -132,7 +133,10 @@ HWY_INLINE void store_row(const RowSide<T, kExchanges>& side, index_t k, Numbers
   multiply_row(side, k, z);
   exchange<kExchanges, T>(z);
   const auto [a, b] = together<T>(z);
-  if (HWY_LIKELY(side.lines == kWidth<T>)) {
+  if (side.streams) {
+    hn::Stream(a, d, p);
+    hn::Stream(b, d, p + side.second);
+  } else if (HWY_LIKELY(side.lines == kWidth<T>)) {
     hn::StoreU(a, d, p);
     hn::StoreU(b, d, p + side.second);
   } else {
@@ -509,6 +513,15 @@ RowSide<T, kExchanges> row_side(const std::complex<T>* array, index_t line, inde
   return {numbers(array), 2 * step, second, rows, lines, Pattern<T>(factors)};
 }
 
+// Are rows whole lines of cache?
+template <class T, bool kExchanges>
+bool are_whole_lines(const RowSide<T, kExchanges>& side) {
+  constexpr index_t kLine = 64, kItem = sizeof(T);
+  return kRow<T> * kItem % kLine == 0 && side.lines == kWidth<T> && side.second == kWidth<T> &&
+         side.step * kItem % kLine == 0 &&
+         reinterpret_cast<std::uintptr_t>(side.first) % kLine == 0;
+}
+
 // The results of kWidth lines or less, for rows.
 template <bool kExchanges, class T>
 void store_rows(const SplitTransform<T>& transform, const TransformLines<T>& all, index_t first,
@@ -521,6 +534,7 @@ void store_rows(const SplitTransform<T>& transform, const TransformLines<T>& all
     side.turn_step = 2 * all.turn_step;
     side.turn_second = all.turn_line == 0 ? 0 : kWidth<T>;
   }
+  side.streams = all.streams && are_whole_lines(side);
   if (transform.is_joined()) return join_rows(transform, rows, side);
   const int* const order = transform.places().data();
   for (index_t k = 0; k < all.taken; ++k) {

@@ -161,8 +161,10 @@ class WeightedTransform final : public FftPlan::Impl {
     }
   }
 
-  std::size_t bytes() const override {
-    const auto bytes_of = [](const auto& part) { return part == nullptr ? 0 : part->bytes(); };
+  std::size_t bytes(int threads) const override {
+    const auto bytes_of = [threads](const auto& part) {
+      return part == nullptr ? 0 : part->bytes(threads);
+    };
     return bytes_of(before_) + bytes_of(middle_) + bytes_of(slices_) + bytes_of(after_);
   }
 

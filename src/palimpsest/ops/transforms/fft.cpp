@@ -3,8 +3,10 @@
 
 #include <cmath>
 
+#include "palimpsest/base/config.hpp"
 #include "palimpsest/kernels/fft/fft.hpp"
 #include "palimpsest/kernels/fft/real_lines.hpp"
+#include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/shape/rearrange_op.hpp"
 #include "palimpsest/ops/transforms/fft_op.hpp"
@@ -116,12 +118,22 @@ FftSpec spec_of(const FftParameters& parameters, bool in_place, DType dtype,
   return spec;
 }
 
+int planned_threads() { return static_cast<int>(config().threads.value_or(pool_threads())); }
+
+std::size_t Fft::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
+  const Layout& in = inputs[0];
+  if (element_count(in.extents) == 0) return 0;
+  return fft_workspace_bytes(
+      spec_of(parameters_, in_place_, in.dtype, in.extents, in.strides, in.strides),
+      planned_threads());
+}
+
 std::size_t Fft::library_bytes(const Apply&, std::span<const Layout> inputs,
                                std::span<const Layout> outputs) const {
   const Layout &in = inputs[0], &out = outputs[0];
   if (element_count(in.extents) == 0) return 0;
   return fft_plan(spec_of(parameters_, in_place_, in.dtype, in.extents, in.strides, out.strides))
-      .external_bytes();
+      .external_bytes(planned_threads());
 }
 
 void Fft::run(RunContext& context) const {
@@ -129,7 +141,7 @@ void Fft::run(RunContext& context) const {
   const MutableView& out = context.output(0);
   if (element_count(in.extents) == 0) return;
   execute(fft_plan(spec_of(parameters_, in_place_, in.dtype, in.extents, in.strides, out.strides)),
-          in.data, out.data);
+          in.data, out.data, {.workspace = context.scratch()});
 }
 
 Variable transform(const Variable& x, Fft::Parameters parameters) {

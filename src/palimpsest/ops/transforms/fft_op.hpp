@@ -62,6 +62,7 @@ class Fft final : public InPlaceTwin<Fft>, public HasLibraryMemory {
   Linearity linear_in(const Apply&, int) const override { return Linearity::complex; }
   std::vector<Variable> pullback(const Apply& apply, CotangentSpan cotangents) const override;
   bool can_fail() const override { return false; }
+  std::size_t scratch_bytes(const Apply& apply, std::span<const Layout> inputs) const override;
   std::size_t library_bytes(const Apply&, std::span<const Layout> inputs,
                             std::span<const Layout> outputs) const override;
   void run(RunContext& context) const override;
@@ -72,6 +73,9 @@ class Fft final : public InPlaceTwin<Fft>, public HasLibraryMemory {
  private:
   Parameters parameters_;
 };
+
+/// Threads that runs of the plan being made may have.
+int planned_threads();
 
 /// The transform of arrays of these layouts.
 FftSpec spec_of(const FftParameters& parameters, bool in_place, DType dtype,

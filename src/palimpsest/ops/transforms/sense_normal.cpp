@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "palimpsest/base/config.hpp"
 #include "palimpsest/kernels/fft/fft.hpp"
-#include "palimpsest/kernels/pool/parallel.hpp"
 #include "palimpsest/ops/prelude.hpp"
 #include "palimpsest/ops/transforms/sense_normal_op.hpp"
 
@@ -77,14 +75,15 @@ FftSpec SenseNormal::spec(const Layout& x, const Layout& maps, const Layout& wei
 }
 
 std::size_t SenseNormal::scratch_bytes(const Apply&, std::span<const Layout> inputs) const {
-  const auto threads = static_cast<int>(config().threads.value_or(pool_threads()));
-  return fft_workspace_bytes(spec(inputs[0], inputs[1], inputs[2], inputs[0].strides), threads);
+  return fft_workspace_bytes(spec(inputs[0], inputs[1], inputs[2], inputs[0].strides),
+                             planned_threads());
 }
 
 std::size_t SenseNormal::library_bytes(const Apply&, std::span<const Layout> inputs,
                                        std::span<const Layout> outputs) const {
   if (element_count(inputs[0].extents) == 0) return 0;
-  return fft_plan(spec(inputs[0], inputs[1], inputs[2], outputs[0].strides)).external_bytes();
+  return fft_plan(spec(inputs[0], inputs[1], inputs[2], outputs[0].strides))
+      .external_bytes(planned_threads());
 }
 
 void SenseNormal::run(RunContext& context) const {

@@ -144,7 +144,7 @@ std::size_t WeightedFft::library_bytes(const Apply&, std::span<const Layout> inp
                                        std::span<const Layout> outputs) const {
   if (element_count(inputs[0].extents) == 0) return 0;
   return fft_plan(spec_of(parameters_, in_place_, inputs[0], inputs[1], outputs[0].strides))
-      .external_bytes();
+      .external_bytes(planned_threads());
 }
 
 void WeightedFft::run(RunContext& context) const {
