@@ -261,6 +261,14 @@ function(palimpsest_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
+# Visibility of what no header marks. To GCC a function is visible if a header declares it in a visible namespace, to Clang
+# only if the namespace around its definition is visible: there all is exported that cmake/palimpsest.map names, and protected:
+# calls within the library do not go through the loader.
+set(palimpsest_visibility hidden)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  set(palimpsest_visibility protected)
+endif()
+
 # palimpsest_layer(NAME [LEVEL <level>] [USES <layers>] [LIBRARIES <targets>])
 #
 # One folder of src/palimpsest. A header is internal if one of its first lines starts with `//
@@ -281,7 +289,7 @@ function(palimpsest_layer name)
     endif()
   endforeach()
   add_library(${target} OBJECT ${sources})
-  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX CXX_VISIBILITY_PRESET hidden)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX CXX_VISIBILITY_PRESET ${palimpsest_visibility})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${public})
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
