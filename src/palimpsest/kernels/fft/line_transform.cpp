@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <numbers>
 #include <utility>
 
 #include "palimpsest/base/fork.hpp"
@@ -29,8 +28,8 @@ index_t largest_prime_factor(index_t n) {
 std::complex<long double> root_of_unity(index_t j, index_t n, bool forward) {
   j %= n;
   const index_t quarter = 4 * j / n, rest = 4 * j - quarter * n;
-  const long double angle = std::numbers::pi_v<long double> / 2 *
-                            (static_cast<long double>(rest) / static_cast<long double>(n));
+  const long double angle =
+      kLongPi / 2 * (static_cast<long double>(rest) / static_cast<long double>(n));
   long double re = std::cos(angle), im = std::sin(angle);
   for (index_t i = 0; i < quarter; ++i) re = std::exchange(im, re) * -1;
   return {re, forward ? -im : im};

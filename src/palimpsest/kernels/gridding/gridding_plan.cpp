@@ -6,10 +6,10 @@
 #include <limits>
 #include <list>
 #include <mutex>
-#include <numbers>
 #include <string>
 
 #include "palimpsest/base/immortal.hpp"
+#include "palimpsest/kernels/fft/line_transform.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 
 namespace palimpsest {
@@ -33,14 +33,13 @@ template <class F>
 std::vector<Real> chebyshev_coefficients(F&& f, int n) {
   std::vector<Real> values;
   for (int i = 0; i < n; ++i) {
-    values.push_back(f(std::cos(std::numbers::pi_v<Real> * (i + 0.5L) / n)));
+    values.push_back(f(std::cos(kLongPi * (i + 0.5L) / n)));
   }
   std::vector<Real> result;
   for (int q = 0; q < n; ++q) {
     Real sum = 0;
     for (int i = 0; i < n; ++i) {
-      sum += values[static_cast<std::size_t>(i)] *
-             std::cos(std::numbers::pi_v<Real> * q * (i + 0.5L) / n);
+      sum += values[static_cast<std::size_t>(i)] * std::cos(kLongPi * q * (i + 0.5L) / n);
     }
     result.push_back(sum * (q == 0 ? 1 : 2) / n);
   }
