@@ -255,14 +255,14 @@ TEST(LineTransform, BitsAreThoseOfTheDigests) {
       {1143, {0x27cd3ed141725100U, 0x8964a7c5398b7a65U}},
       {1200, {0x9b9cc311402a1a2eU, 0x3333c00c9b684038U}},
       {1280, {0x7d26464fab6b5a3bU, 0xc50d25c036333305U}},
-      {1296, {0x25b7e11ca7b99f73U, 0x719be30bd27359d7U}},
+      {1296, {0x25b7e11ca7b99f73U, 0x03c7e676d79448c0U}},
       {1536, {0xaf68b15f9d3b421aU, 0x00084a84ee7dc983U}},
       {1920, {0x24d5897186ff2f43U, 0x8461cb478eed61b8U}},
-      {2048, {0x6b8b730de4ac678eU, 0x6e190d0bf18fa1c4U}},
-      {2187, {0x335f628e92b2bd30U, 0x2d9dc8af3c260c10U}},
+      {2048, {0x6b8b730de4ac678eU, 0xed84b008ca1e1c8aU}},
+      {2187, {0x335f628e92b2bd30U, 0xea01c96246774c35U}},
       {2310, {0x7f35c3f14b4005acU, 0xbf7afee5e08e544dU}},
-      {2560, {0x6dbc101fd688336cU, 0x5a3cc1c70d1e382fU}},
-      {4096, {0xcec45ee62fc6c3fdU, 0x103cd7f692b51311U}}};
+      {2560, {0x6dbc101fd688336cU, 0x9969a83a5fcd13a0U}},
+      {4096, {0xcec45ee62fc6c3fdU, 0x58cbf622440ea756U}}};
   for (const auto& [n, expected] : digests) {
     for (const DType dtype : {DType::complex64, DType::complex128}) {
       // The last axis is dense, the one before it has rows; both have lines in excess.

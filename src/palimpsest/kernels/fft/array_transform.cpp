@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "palimpsest/copy/stream_store.hpp"
+#include "palimpsest/kernels/fft/wide.hpp"
 
 // With e(t) = exp(-+ 2 pi i t / N), (k-c)(j-c) = kj - cj - ck + c^2. So a transform centered at
 // element c multiplies by e(-cj) before the plain transform, and by e(c^2 - ck) after it. For even
@@ -44,9 +45,11 @@ void make_phases(index_t n, bool centered, bool forward, double scale,
       options.before.real.push_back(sign);
       options.after.real.push_back(static_cast<T>(c % 2 == 0 ? scale : -scale) * sign);
     } else {
-      options.before.complex.emplace_back(root_of_unity(c * (n - j) % n, n, forward));
-      options.after.complex.emplace_back(static_cast<long double>(scale) *
-                                         root_of_unity(c * (c + n - j) % n, n, forward));
+      const WideComplex before = root_of_unity(c * (n - j) % n, n, forward);
+      const WideComplex after = root_of_unity(c * (c + n - j) % n, n, forward);
+      options.before.complex.emplace_back(static_cast<T>(before.re), static_cast<T>(before.im));
+      options.after.complex.emplace_back(static_cast<T>(Wide(scale) * after.re),
+                                         static_cast<T>(Wide(scale) * after.im));
     }
   }
 }

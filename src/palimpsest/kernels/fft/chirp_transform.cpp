@@ -6,6 +6,7 @@
 
 #include "palimpsest/kernels/fft/line_products.hpp"
 #include "palimpsest/kernels/fft/panel_weights.hpp"
+#include "palimpsest/kernels/fft/wide.hpp"
 
 namespace palimpsest {
 namespace {
@@ -27,10 +28,6 @@ template <class T>
 ChirpTransform<T>::ChirpTransform(index_t n)
     : LineTransform<T>(n), inner_(LineTransform<T>::find_or_make(padded_length(n))) {
   const index_t m = inner_->size();
-  const auto put = [](std::complex<long double> z, std::vector<T>& re, std::vector<T>& im) {
-    re.push_back(static_cast<T>(z.real()));
-    im.push_back(static_cast<T>(z.imag()));
-  };
   // In double precision for every T.
   const auto transform = LineTransform<double>::find_or_make(m);
   const AlignedMemory memory(static_cast<std::size_t>(m) * sizeof(std::complex<double>));
@@ -39,13 +36,15 @@ ChirpTransform<T>::ChirpTransform(index_t n)
   std::fill_n(b, m, 0.0);
   index_t square = 0;  // j^2 mod 2 n
   for (index_t j = 0; j < n; square = (square + 2 * j + 1) % (2 * n), ++j) {
-    const std::complex<long double> w = root_of_unity(square, 2 * n, true);
-    put(w, chirp_re_, chirp_im_);
-    b[j] = b[(m - j) % m] = std::complex<double>(std::conj(w));
+    const WideComplex w = root_of_unity(square, 2 * n, true);
+    chirp_re_.push_back(static_cast<T>(w.re));
+    chirp_im_.push_back(static_cast<T>(w.im));
+    b[j] = b[(m - j) % m] = {static_cast<double>(w.re), static_cast<double>(-w.im)};
   }
   transform->execute({b, b, m, 1, m, 1, 1, m, m}, scratch.data());
   for (index_t k = 0; k < m; ++k) {
-    put(std::complex<long double>(b[k]) / static_cast<long double>(m), spectrum_re_, spectrum_im_);
+    spectrum_re_.push_back(static_cast<T>(b[k].real() / static_cast<double>(m)));
+    spectrum_im_.push_back(static_cast<T>(b[k].imag() / static_cast<double>(m)));
   }
 }
 

@@ -24,17 +24,6 @@ index_t largest_prime_factor(index_t n) {
   return std::max(largest, n);
 }
 
-// Quarters of a turn are exact, so that factors of them are.
-std::complex<long double> root_of_unity(index_t j, index_t n, bool forward) {
-  j %= n;
-  const index_t quarter = 4 * j / n, rest = 4 * j - quarter * n;
-  const long double angle =
-      kLongPi / 2 * (static_cast<long double>(rest) / static_cast<long double>(n));
-  long double re = std::cos(angle), im = std::sin(angle);
-  for (index_t i = 0; i < quarter; ++i) re = std::exchange(im, re) * -1;
-  return {re, forward ? -im : im};
-}
-
 AlignedMemory::AlignedMemory(std::size_t bytes)
     : data_(static_cast<std::byte*>(
           ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{64}))) {}

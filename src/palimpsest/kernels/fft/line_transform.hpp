@@ -85,12 +85,6 @@ inline index_t row_width(index_t lines) { return lines > 2 ? lines : 2; }
 /// Of n >= 2; else 1.
 index_t largest_prime_factor(index_t n);
 
-/// Pi in extended precision. libc++ has that of double in std::numbers::pi_v<long double>.
-inline constexpr long double kLongPi = 3.141592653589793238462643383279502884L;
-
-/// exp(-+ 2 pi i j / n), minus if forward, in extended precision; j >= 0.
-std::complex<long double> root_of_unity(index_t j, index_t n, bool forward);
-
 /// Memory aligned to 64 bytes; contents undefined.
 class AlignedMemory {
  public:

@@ -7,6 +7,7 @@
 #include "palimpsest/base/immortal.hpp"
 #include "palimpsest/kernels/fft/panel_weights.hpp"
 #include "palimpsest/kernels/fft/split_transform.hpp"
+#include "palimpsest/kernels/fft/wide.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -39,24 +40,23 @@ bool LongTransform<T>::is_able(index_t n) {
   return n > 1 && largest_prime_factor(n) <= kLargestPrime;
 }
 
-// Factors are products of two in extended precision, rounded once.
+// Factors are products of two wide ones, rounded once.
 template <class T>
 LongTransform<T>::LongTransform(index_t n) : LineTransform<T>(n) {
   constexpr index_t kFine = 1024;
   const index_t n2 = row_length(n), n1 = n / n2;
   columns_ = LineTransform<T>::find_or_make(n1);
   rows_ = LineTransform<T>::find_or_make(n2);
-  std::vector<std::complex<long double>> fine, coarse;
+  std::vector<WideComplex> fine, coarse;
   for (index_t m = 0; m < kFine; ++m) fine.push_back(root_of_unity(m, n, true));
   for (index_t m = 0; m < n; m += kFine) coarse.push_back(root_of_unity(m, n, true));
   turns_.reserve(static_cast<std::size_t>(n + kVector));
   for (index_t k1 = 0; k1 < n1; ++k1) {
     for (index_t j2 = 0; j2 < n2; ++j2) {
       const index_t m = j2 * k1;  // < n
-      const auto a = coarse[static_cast<std::size_t>(m / kFine)];
-      const auto b = fine[static_cast<std::size_t>(m % kFine)];
-      turns_.emplace_back(static_cast<T>(a.real() * b.real() - a.imag() * b.imag()),
-                          static_cast<T>(a.real() * b.imag() + a.imag() * b.real()));
+      const WideComplex turn =
+          coarse[static_cast<std::size_t>(m / kFine)] * fine[static_cast<std::size_t>(m % kFine)];
+      turns_.emplace_back(static_cast<T>(turn.re), static_cast<T>(turn.im));
     }
   }
   turns_.resize(static_cast<std::size_t>(n + kVector));

@@ -26,12 +26,12 @@ template <class T>
 PrimeProducts<T>::PrimeProducts(index_t p) {
   const int n = static_cast<int>(p), half = (n - 1) / 2;
   const std::vector<int> powers = powers_of_root(n);
-  std::vector<long double> cosines, sines;
+  std::vector<Wide> cosines, sines;
   for (int k = 0; k < half; ++k) {
     pairs.push_back(powers[static_cast<std::size_t>(k)]);
-    const std::complex<long double> root = root_of_unity(pairs.back(), p, false);
-    cosines.push_back(root.real());
-    sines.push_back(root.imag());
+    const WideComplex root = root_of_unity(pairs.back(), p, false);
+    cosines.push_back(root.re);
+    sines.push_back(root.im);
   }
   add(cosines, true, 0, true);
   add(sines, false, half, false);
@@ -40,17 +40,17 @@ PrimeProducts<T>::PrimeProducts(index_t p) {
 // The matrix with h(k + j) in row k and column j, where h are the factors, continued with or
 // without a change of sign.
 template <class T>
-void PrimeProducts<T>::add(const std::vector<long double>& factors, bool is_positive, int at,
+void PrimeProducts<T>::add(const std::vector<Wide>& factors, bool is_positive, int at,
                            bool adds_first) {
   const int n = static_cast<int>(factors.size());
-  const long double sign = is_positive ? 1 : -1;
+  const auto with_sign = [&](Wide value) { return is_positive ? value : -value; };
   const auto h = [&](int m) {
-    const long double value = factors[static_cast<std::size_t>(m % n)];
-    return m / n % 2 == 0 ? value : sign * value;
+    const Wide value = factors[static_cast<std::size_t>(m % n)];
+    return m / n % 2 == 0 ? value : with_sign(value);
   };
   if (n >= kLeastRows && is_positive && n % 2 == 0) {
     const int m = n / 2;
-    std::vector<long double> even, odd;
+    std::vector<Wide> even, odd;
     for (int k = 0; k < m; ++k) {
       even.push_back((h(k) + h(k + m)) / 2);
       odd.push_back((h(k) - h(k + m)) / 2);
@@ -63,18 +63,18 @@ void PrimeProducts<T>::add(const std::vector<long double>& factors, bool is_posi
   }
   if (n >= kLeastRows && n % 3 == 0) {
     const int m = n / 3;
-    std::vector<long double> common;
-    for (int k = 0; k < m; ++k) common.push_back((h(k) + sign * h(k + m) + h(k + 2 * m)) / 3);
+    std::vector<Wide> common;
+    for (int k = 0; k < m; ++k) common.push_back((h(k) + with_sign(h(k + m)) + h(k + 2 * m)) / 3);
     const auto c = [&](int k) {
       return k < m ? common[static_cast<std::size_t>(k)]
-                   : sign * common[static_cast<std::size_t>(k - m)];
+                   : with_sign(common[static_cast<std::size_t>(k - m)]);
     };
     Product rest{at, 2 * m, false, {}};
     for (int k = 0; k < 2 * m; ++k) {
       for (int j = 0; j < 2 * m; ++j) {
         // Of the parts of m rows: 0 and 1 along either side, 2 along both.
         const int part = k / m + j / m, rows = k % m + j % m;
-        const long double less = part == 1 ? sign * c(rows) : c(rows);
+        const Wide less = part == 1 ? with_sign(c(rows)) : c(rows);
         rest.factors.push_back(static_cast<T>(h(rows + part * m) - less));
       }
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "palimpsest/base/dtype.hpp"
+#include "palimpsest/kernels/fft/wide.hpp"
 
 namespace palimpsest {
 
@@ -44,7 +45,7 @@ struct PrimeProducts {
   std::size_t count() const;
 
  private:
-  void add(const std::vector<long double>& factors, bool is_positive, int at, bool adds_first);
+  void add(const std::vector<Wide>& factors, bool is_positive, int at, bool adds_first);
 };
 
 }  // namespace palimpsest

@@ -140,6 +140,7 @@ HWY_AFTER_NAMESPACE();
 #include "palimpsest/base/shape.hpp"
 #include "palimpsest/base/thread_scratch.hpp"
 #include "palimpsest/kernels/fft/line_transform.hpp"
+#include "palimpsest/kernels/fft/wide.hpp"
 #include "palimpsest/kernels/pool/parallel.hpp"
 
 namespace palimpsest {
@@ -189,8 +190,8 @@ const Roots<T>& roots_of(index_t n, bool forward) {
   Roots<T>& roots = made.roots[{n, forward}];
   for (index_t k = static_cast<index_t>(roots.re.size()); k <= n / 4; ++k) {
     const auto w = root_of_unity(k, n, forward);
-    roots.re.push_back(static_cast<T>(w.real()));
-    roots.im.push_back(static_cast<T>(w.imag()));
+    roots.re.push_back(static_cast<T>(w.re));
+    roots.im.push_back(static_cast<T>(w.im));
   }
   return roots;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "palimpsest/kernels/fft/wide.hpp"
+
 namespace palimpsest {
 namespace {
 
@@ -48,8 +50,8 @@ Radices radices_of(index_t m) {
 
 template <class T>
 std::array<T, 2> root(index_t j, index_t n) {
-  const std::complex<long double> w = root_of_unity(j, n, true);
-  return {static_cast<T>(w.real()), static_cast<T>(w.imag())};
+  const WideComplex w = root_of_unity(j, n, true);
+  return {static_cast<T>(w.re), static_cast<T>(w.im)};
 }
 
 template <class T>

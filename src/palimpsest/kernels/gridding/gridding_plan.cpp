@@ -9,13 +9,14 @@
 #include <string>
 
 #include "palimpsest/base/immortal.hpp"
-#include "palimpsest/kernels/fft/line_transform.hpp"
 #include "palimpsest/kernels/gridding/gridding_tables.hpp"
 
 namespace palimpsest {
 namespace {
 
 using Real = long double;
+// libc++ has that of double in std::numbers::pi_v<long double>.
+constexpr Real kLongPi = 3.141592653589793238462643383279502884L;
 
 // Computes I0(sqrt(y)) by its series; all terms are positive.
 Real bessel_of_root(Real y) {
