@@ -27,11 +27,9 @@ class TargetScope {
 
 inline std::vector<std::int64_t> vector_targets() {
   std::vector<std::int64_t> targets;
-#if HWY_ARCH_X86
-  for (const std::int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+  for (const std::int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
     if ((hwy::SupportedTargets() & target) != 0) targets.push_back(target);
   }
-#endif
   return targets;
 }
 
