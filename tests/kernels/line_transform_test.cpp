@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <map>
-#include <numbers>
 
 #include "kernels/fft_reference.hpp"
 #include "kernels/targets.hpp"
@@ -13,6 +12,8 @@ namespace palimpsest::testing {
 namespace {
 
 using Precise = std::complex<long double>;
+// std::numbers has only that of double precision in libc++.
+constexpr long double kPi = 3.141592653589793238462643383279502884L;
 
 // Numbers of 24 bits, the same everywhere.
 void fill_exactly(Array& x, std::uint64_t seed) {
@@ -49,8 +50,7 @@ double error_of(const Array& x, const Array& y, const std::vector<index_t>& some
   const index_t n = x.count() / lines;
   std::vector<Precise> roots, z;
   for (index_t j = 0; j < n; ++j) {
-    const long double angle = 2 * std::numbers::pi_v<long double> * static_cast<long double>(j) /
-                              static_cast<long double>(n);
+    const long double angle = 2 * kPi * static_cast<long double>(j) / static_cast<long double>(n);
     roots.emplace_back(std::cos(angle), forward ? -std::sin(angle) : std::sin(angle));
     z.emplace_back(x.value(j * lines + line));
   }
