@@ -356,6 +356,7 @@ TEST_F(Recon, OfSeveralImagesOneMustBeNamed) {
   const std::vector<std::pair<Counter, std::string>> counters = {
       {&Readout::contrast, "contrast"}, {&Readout::phase, "phase"}, {&Readout::set, "set"}};
   for (const auto& [counter, name] : counters) {
+    const std::string option = name == "phase" ? "--cardiac-phase" : "--" + name;
     RawScan scan = one;
     const auto n = scan.readouts.size();
     for (std::size_t i = 0; i < n; ++i) {
@@ -366,17 +367,17 @@ TEST_F(Recon, OfSeveralImagesOneMustBeNamed) {
     for (const char* command : {"recon", "plan"}) {
       const CommandResult refused = run_command({command, dir / "several.h5", "--json"});
       EXPECT_EQ(refused.code, 2);
-      EXPECT_THAT(refused.err, HasSubstr("[--" + name + "] "));
+      EXPECT_THAT(refused.err, HasSubstr("[" + option + "] "));
       EXPECT_THAT(refused.err, HasSubstr("has 2 " + name + "s, 0 to 2"));
-      EXPECT_THAT(refused.err, HasSubstr("Try --" + name + " 0"));
+      EXPECT_THAT(refused.err, HasSubstr("Try " + option + " 0"));
     }
-    expect_done({"recon", dir / "several.h5", "--" + name, "2", "--iterations", "2", "--save",
-                 dir / "x.npy"});
+    expect_done(
+        {"recon", dir / "several.h5", option, "2", "--iterations", "2", "--save", dir / "x.npy"});
     write_npy(dir / "k.npy", kspace());
     const CommandResult array =
-        run_command({"recon", dir / "k.npy", "--" + name, "0", "--save", dir / "x.npy"});
+        run_command({"recon", dir / "k.npy", option, "0", "--save", dir / "x.npy"});
     EXPECT_EQ(array.code, 2);
-    EXPECT_THAT(array.err, HasSubstr("[--" + name + "] "));
+    EXPECT_THAT(array.err, HasSubstr("[" + option + "] "));
   }
 }
 
