@@ -23,6 +23,7 @@ void report_elementwise(const Options& options);
 void report_copies(const Options& options);
 void report_sums(const Options& options);
 void report_fused_sums(const Options& options);
+void report_transforms(const Options& options);
 
 /// 1 if processor time is counted, else 2.
 inline int most_threads() { return use_processor_time ? 1 : 2; }

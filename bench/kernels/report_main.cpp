@@ -125,7 +125,8 @@ int main(int argc, char** argv) {
       {"elementwise", report_elementwise},
       {"copies", report_copies},
       {"sums", report_sums},
-      {"fused sums", report_fused_sums}};
+      {"fused sums", report_fused_sums},
+      {"transforms", report_transforms}};
   for (const auto& [name, section] : sections) {
     if (std::string(name).find(options.filter) != std::string::npos) section(options);
     std::fflush(stdout);
