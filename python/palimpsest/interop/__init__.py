@@ -140,8 +140,8 @@ def map_chunks(source: Any, path: Any = None, *, dtype: Any = None) -> Any:
 def convert_mrd(source: Any, path: Any) -> int:
     """A stream of raw data in the format MRD 2 as an ISMRMRD file, which read_scan() and `palimpsest recon` read.
 
-    The header's facts that a reconstruction needs, of the first encoding, and all readouts go along; images and
-    waveforms of the stream do not. Needs the package `mrd-python`.
+    The header's facts that a reconstruction needs, of the first encoding, and all readouts go along; images, waveforms
+    and the time stamps of physiology do not. All readouts are in memory at once. Needs the package `mrd-python`.
 
     Parameters
     ----------
