@@ -17,13 +17,18 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("fixed")
 
 
-def pytest_unconfigure():
-    """Takes the callback of hypothesis out of the garbage collector.
+def pytest_sessionfinish(session):
+    session.items.clear()
 
-    It fails in the last collection, when the names in its module are gone, and with it the parametrized objects of the
-    library would stay alive to the end of the process.
+
+def pytest_unconfigure(config):
+    """Lets the tests go, with their parameters, while all modules are whole.
+
+    Some packages keep pytest alive to the end of the process, and objects of the library would be reported as leaks.
+    The callback of hypothesis would fail in the last collection, when the names in its module are gone.
     """
     gc.callbacks.clear()
+    config.pluginmanager.get_plugin("terminalreporter").stats.clear()
 
 
 LAYOUTS = ("dense", "shifted", "strided", "transposed", "reversed")

@@ -158,7 +158,8 @@ class OpenClFailure : public ::testing::Test {
     devices[0]->launch({.program = program.get(),
                         .kernel = palimpsest::testing::kScale,
                         .items = 64,
-                        .arguments = arguments});
+                        .arguments = arguments,
+                        .step = step});
   }
   // The error stays when the driver works again.
   void expect_lost(const std::string& text) {
@@ -173,6 +174,7 @@ class OpenClFailure : public ::testing::Test {
 
   std::vector<std::shared_ptr<DeviceBackend>> devices;
   KernelProgram program;
+  std::shared_ptr<const std::string> step;  // of the launches
   std::byte* x = nullptr;
 };
 
@@ -186,6 +188,7 @@ TEST_F(OpenClFailure, OfALaunchLosesTheDevice) {
 TEST_F(OpenClFailure, OfACommandThatRunsLosesTheDevice) {
   static Int (*own)(Event, UInt, std::size_t, void*, std::size_t*);
   own = Failing::counted.clGetEventInfo;
+  step = std::make_shared<const std::string>("step 12 (Fft) of A/Chain[1]");
   launch();
   Failing::counted.clGetEventInfo = [](Event, UInt, std::size_t, void* status, std::size_t*) {
     *static_cast<Int*>(status) = -5;
@@ -193,7 +196,7 @@ TEST_F(OpenClFailure, OfACommandThatRunsLosesTheDevice) {
   };
   expect_error<DeviceError>([&] { palimpsest::testing::finish(*devices[0]); }, "lost after");
   Failing::counted.clGetEventInfo = own;
-  expect_lost("a command: CL_OUT_OF_RESOURCES (-5)");
+  expect_lost("step 12 (Fft) of A/Chain[1], a command: CL_OUT_OF_RESOURCES (-5)");
 }
 
 TEST_F(OpenClFailure, OfMemoryIsNull) {

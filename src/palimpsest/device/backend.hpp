@@ -89,6 +89,8 @@ struct Launch {
   std::array<index_t, 3> groups{1, 1, 1};
   int items = 1;
   std::span<const KernelArgument> arguments = {};
+  /// The step that it is part of, for errors, as `step 12 (Fft) of A/Chain[1]`; may be null.
+  std::shared_ptr<const std::string> step = nullptr;
 };
 
 /// A launch of a recording: it runs when those at the positions `after`, all before its own, have.
@@ -111,7 +113,8 @@ class Recording {
 /// 1,024 commands are in flight.
 ///
 /// Threads  every member may be called concurrently
-/// Errors   DeviceError "lost after": an earlier command failed; every later call says so.
+/// Errors   DeviceError "lost after": an earlier command failed, of the step that is named; every later
+///          call says so.
 ///          DeviceError "forked": in a child of fork(), where obtain() gives null and what is given
 ///          back stays. InternalError: wrong addresses, numbers of parameters or items
 class DeviceBackend {

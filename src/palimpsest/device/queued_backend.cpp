@@ -79,9 +79,10 @@ void QueuedBackend::fill(void* to, std::uint8_t byte, std::size_t bytes) {
 }
 
 // Precondition of those below: order_ is held.
-void QueuedBackend::lose(const char* what, int code) {
+void QueuedBackend::lose(const Command& failed, const char* what, int code) {
   if (lost_.empty()) {
-    lost_ = fmt::format("[{}] lost after {}: {}. Try to restart the process", name_, what,
+    const std::string step = failed.step ? *failed.step + ", " : std::string();
+    lost_ = fmt::format("[{}] lost after {}{}: {}. Try to restart the process", name_, step, what,
                         text_of_error(code));
   }
   is_lost_.store(true, std::memory_order_release);
@@ -91,9 +92,9 @@ void QueuedBackend::lose(const char* what, int code) {
 // Removes the commands that have run.
 void QueuedBackend::settle() {
   while (!running_.empty()) {
-    const int status = status_of(running_.front().get());
+    const int status = status_of(running_.front().ending.get());
     if (status == kRunning) return;
-    if (status != 0) lose("a command", status);
+    if (status != 0) lose(running_.front(), "a command", status);
     running_.pop_front();
     ++done_;
   }
@@ -102,7 +103,7 @@ void QueuedBackend::settle() {
 // Null if another command may be enqueued; else the one to wait for.
 QueuedBackend::Ending QueuedBackend::make_room() {
   settle();
-  return running_.size() < kMostInFlight ? nullptr : running_.front();
+  return running_.size() < kMostInFlight ? nullptr : running_.front().ending;
 }
 
 // A command; null if it has run.
@@ -116,7 +117,7 @@ QueuedBackend::Ending QueuedBackend::running_at(Mark mark) {
     throw InternalError(
         fmt::format("[{}] mark {} of {} commands", name_, mark, done_ + running_.size()));
   }
-  return running_[position];
+  return running_[position].ending;
 }
 
 Mark QueuedBackend::mark() {

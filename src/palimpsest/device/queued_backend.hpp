@@ -74,9 +74,10 @@ class QueuedBackend : public DeviceBackend {
   [[noreturn]] void refuse_launch(const std::string& kernel, std::size_t parameters,
                                   std::size_t expected, int items, std::size_t expected_items);
 
-  /// Calls call(ending), which enqueues one command and returns the driver's error, one at a time.
+  /// Calls call(ending), which enqueues one command, of a step or of none, and returns the driver's
+  /// error, one at a time.
   template <class Call>
-  void enqueue(const char* what, Call call) {
+  void enqueue(const char* what, std::shared_ptr<const std::string> step, Call call) {
     for (;;) {
       check();
       Ending oldest;
@@ -84,11 +85,10 @@ class QueuedBackend : public DeviceBackend {
         const std::lock_guard guard(order_);
         oldest = make_room();
         if (oldest == nullptr) {
-          running_.emplace_back();
-          const int code = call(running_.back());
+          running_.push_back({nullptr, std::move(step)});
+          const int code = call(running_.back().ending);
           if (code == 0) return;
-          running_.pop_back();
-          lose(what, code);
+          lose(running_.back(), what, code);  // a part of it may run: what it needs stays
         }
       }
       wait_for(oldest.get());  // a failure is seen by make_room()
@@ -102,7 +102,11 @@ class QueuedBackend : public DeviceBackend {
   Ranges<void*> staging_;
 
  private:
-  [[noreturn]] void lose(const char* what, int code);
+  struct Command {
+    Ending ending;
+    std::shared_ptr<const std::string> step;
+  };
+  [[noreturn]] void lose(const Command& failed, const char* what, int code);
   void settle();
   Ending make_room();
   Ending running_at(Mark mark);
@@ -112,7 +116,7 @@ class QueuedBackend : public DeviceBackend {
   const std::string name_;  // `opencl:0`
   const unsigned generation_ = process_generation();
   Mutex order_;
-  std::deque<Ending> running_;  // commands number done_ + 1, ..
+  std::deque<Command> running_;  // commands number done_ + 1, ..
   Mark done_ = 0;
   std::string lost_;
   std::atomic<bool> is_lost_{false};

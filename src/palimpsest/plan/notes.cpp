@@ -56,12 +56,16 @@ std::string calls_of(const Apply& node, const char* title) {
   return std::string(title) + " in:\n" + origin->str();
 }
 
-// The path of the operator that the node is built for, its rewrite, and the calls that built it.
+// The path of the operator that the node is built for, or nothing.
+std::string place_of(const Apply& node) {
+  const Origin* const origin = origin_of(node);
+  return origin && origin->place ? "of " + origin->place->str() : std::string();
+}
+
+// The same path, the node's rewrite, and the calls that built it.
 std::string where_from(const Apply& node) {
-  std::string text;
-  if (const Origin* const origin = origin_of(node); origin && origin->place) {
-    text += "\n  of " + origin->place->str();
-  }
+  std::string text = place_of(node);
+  if (!text.empty()) text.insert(0, "\n  ");
   const StackTrace* const built_at = node.node()->built_at.get();
   if (built_at && !built_at->rewrite().empty()) {
     text += "\n  introduced by the rewrite " + built_at->rewrite();
@@ -70,6 +74,13 @@ std::string where_from(const Apply& node) {
 }
 
 }  // namespace
+
+std::string name_of_step(const Plan& plan, std::size_t step) {
+  const Apply& node = plan.steps[step].node;
+  const std::string place = place_of(node);
+  return "step " + std::to_string(step) + " (" + node.op().name() + ")" +
+         (place.empty() ? place : " " + place);
+}
 
 std::string describe_step(const Plan& plan, std::size_t step, std::span<const ConstView> inputs) {
   const Apply& node = plan.steps[step].node;

@@ -15,6 +15,7 @@
 #include "palimpsest/lower/lower.hpp"
 #include "palimpsest/memory/device_copy.hpp"
 #include "palimpsest/ops/control/device_op.hpp"
+#include "palimpsest/plan/notes.hpp"
 #include "palimpsest/plan/position.hpp"
 
 namespace palimpsest {
@@ -156,7 +157,9 @@ class Launches final : public StepExecutor {
       : plan_(plan),
         planned_(step),
         step_(step.on_device),
-        device_(step.node.output(0).type().device) {
+        device_(step.node.output(0).type().device),
+        name_(std::make_shared<const std::string>(
+            name_of_step(plan, static_cast<std::size_t>(&step - plan.steps.data())))) {
     place_constants(plan, step);
     for (const PlannedLaunch& launch : step_->launches) {
       programs_.push_back(shared_kernels(backend_of(device_), *launch.text));
@@ -204,7 +207,8 @@ class Launches final : public StepExecutor {
     }
   }
   Launch launch_without_arguments(std::size_t l) const {
-    return {programs_[l].get(), 0, step_->launches[l].groups, step_->launches[l].items, {}};
+    const PlannedLaunch& launch = step_->launches[l];
+    return {programs_[l].get(), 0, launch.groups, launch.items, {}, name_};
   }
   void set_arguments(std::size_t l, std::span<const ConstView> inputs,
                      std::span<const MutableView> outputs, std::span<std::byte> scratch,
@@ -299,6 +303,7 @@ class Launches final : public StepExecutor {
   const PlannedStep& planned_;
   std::shared_ptr<const DeviceStep> step_;
   Device device_;
+  std::shared_ptr<const std::string> name_;  // of the step
   std::vector<KernelProgram> programs_;
   Storage constants_;
   std::byte* first_constant_ = nullptr;

@@ -288,18 +288,20 @@ class Backend final : public QueuedBackend {
 
   class Recorded final : public Recording {
    public:
-    Recorded(Backend& backend, std::shared_ptr<LoadedGraph> graph)
-        : backend_(backend), graph_(std::move(graph)) {}
+    Recorded(Backend& backend, std::shared_ptr<LoadedGraph> graph,
+             std::shared_ptr<const std::string> steps)
+        : backend_(backend), graph_(std::move(graph)), steps_(std::move(steps)) {}
     void enqueue() override {
       backend_.command(
           "cuGraphLaunch",
           [this](Stream stream) { return graph_->driver.cuGraphLaunch(graph_->exec, stream); },
-          graph_);
+          graph_, steps_);
     }
 
    private:
     Backend& backend_;
     std::shared_ptr<LoadedGraph> graph_;
+    std::shared_ptr<const std::string> steps_;
   };
 
   struct Freed {
@@ -326,8 +328,10 @@ class Backend final : public QueuedBackend {
     return code != 0 ? code : driver_.cuEventRecord(event, stream_);
   }
   template <class Call>
-  void command(const char* what, Call call, const std::shared_ptr<void>& keeps = nullptr) {
-    enqueue(what, [&](Ending& ending) { return call_driver(ending, call, keeps); });
+  void command(const char* what, Call call, const std::shared_ptr<void>& keeps = nullptr,
+               std::shared_ptr<const std::string> step = nullptr) {
+    enqueue(what, std::move(step),
+            [&](Ending& ending) { return call_driver(ending, call, keeps); });
   }
 
   void free_later(std::function<void()> free) {
@@ -440,7 +444,16 @@ void Backend::launch(const Launch& launch) {
             static_cast<unsigned>(launch.groups[1]), static_cast<unsigned>(launch.groups[2]),
             static_cast<unsigned>(launch.items), 1, 1, 0, stream, call.pointers.data(), nullptr);
       },
-      call.module);
+      call.module, launch.step);
+}
+
+// `step 0 (Mul) to step 3 (Sum)`.
+std::shared_ptr<const std::string> steps_of(std::span<const RecordedLaunch> launches) {
+  if (launches.empty()) return nullptr;
+  const auto& first = launches.front().launch.step;
+  const auto& last = launches.back().launch.step;
+  if (first == nullptr || last == nullptr) return nullptr;
+  return std::make_shared<const std::string>(*first + " to " + *last);
 }
 
 std::unique_ptr<Recording> Backend::record(std::span<const RecordedLaunch> launches) {
@@ -475,7 +488,7 @@ std::unique_ptr<Recording> Backend::record(std::span<const RecordedLaunch> launc
   if (code == 0) code = driver_.cuGraphInstantiate(&made->exec, graph, 0);
   driver_.cuGraphDestroy(graph);
   if (code != 0) return nullptr;
-  return std::make_unique<Recorded>(*this, made);
+  return std::make_unique<Recorded>(*this, made, steps_of(launches));
 }
 
 }  // namespace

@@ -236,8 +236,8 @@ class Backend final : public QueuedBackend {
     return 0;
   }
   template <class Call>
-  void command(const char* what, Call call) {
-    enqueue(what, [&](Ending& ending) { return call_driver(ending, call); });
+  void command(const char* what, Call call, std::shared_ptr<const std::string> step = nullptr) {
+    enqueue(what, std::move(step), [&](Ending& ending) { return call_driver(ending, call); });
   }
 
   void release() {
@@ -348,9 +348,9 @@ void Backend::launch(const Launch& launch) {
   };
   // The compiler runs in a thread of the driver and takes signals, so that the launch waits.
   const bool compiles = facts_.compiles_late && !entry.has_run;
-  if (!compiles) return command("clEnqueueNDRangeKernel", run);
+  if (!compiles) return command("clEnqueueNDRangeKernel", run, launch.step);
   const QuietSignals quiet;
-  command("clEnqueueNDRangeKernel", run);
+  command("clEnqueueNDRangeKernel", run, launch.step);
   wait_uninterrupted(mark());
   entry.has_run = true;
 }
