@@ -113,8 +113,8 @@ class Recording {
 /// 1,024 commands are in flight.
 ///
 /// Threads  every member may be called concurrently
-/// Errors   DeviceError "lost after": an earlier command failed, of the step that is named; every later
-///          call says so.
+/// Errors   DeviceError "lost after", with the step of the launch: an earlier command failed; every
+///          later call says so.
 ///          DeviceError "forked": in a child of fork(), where obtain() gives null and what is given
 ///          back stays. InternalError: wrong addresses, numbers of parameters or items
 class DeviceBackend {
