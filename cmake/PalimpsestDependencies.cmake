@@ -12,7 +12,7 @@ palimpsest_find(nlohmann_json::nlohmann_json NAME "JSON for Modern C++" PACKAGE 
 palimpsest_find(CLI11::CLI11 NAME CLI11 PACKAGE CLI11 PKG_CONFIG CLI11
   INSTALL "Debian libcli11-dev" "Fedora cli11-devel" "Arch cli11" "conda cli11" "Homebrew cli11")
 if(PALIMPSEST_STATIC_HDF5)
-  # The prefix of a static HDF5, built by tools/build_wheel.
+  # The prefix of a static HDF5, built by tools/wheel/libraries.sh.
   add_library(hdf5::hdf5 STATIC IMPORTED)
   set_target_properties(hdf5::hdf5 PROPERTIES
     IMPORTED_LOCATION ${PALIMPSEST_STATIC_HDF5}/lib/libhdf5.a

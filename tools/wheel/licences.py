@@ -1,55 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the licences of all that a repaired wheel contains into it, and their names into its metadata.
 
-    licences.py WHEEL COPYING_OF_HDF5 DIRECTORY
+    licences.py WHEEL FOLDER_OF_LIBRARIES DIRECTORY
+
+FOLDER_OF_LIBRARIES is that of tools/wheel/libraries.sh.
 """
 
 import base64
 import hashlib
+import importlib.metadata
 import pathlib
-import re
 import subprocess
 import sys
 import zipfile
 
-# Debian packages of the libraries that auditwheel copies, and of libraries linked or compiled into
-# ours.
-LICENCES = {
-    "libtbb12": "Apache-2.0",
-    "libtbbbind-2-5": "Apache-2.0",
-    "libtbbmalloc2": "Apache-2.0",
-    "libpng16-16": "libpng-2.0",
-    "libfmt9": "MIT",
-    "libhwy1": "Apache-2.0",
-    "libpugixml1v5": "MIT",
-    "libgomp1": "GPL-3.0-or-later WITH GCC-exception-3.1",
-    "libgfortran5": "GPL-3.0-or-later WITH GCC-exception-3.1",
-    "libquadmath0": "LGPL-2.1-or-later",
-    "libopenblas0-serial": "BSD-3-Clause",
-    "libhwloc15": "BSD-3-Clause",
-    "libxxhash0": "BSD-2-Clause",
-    # In the library itself: OpenBLAS is linked statically, the others are headers.
+import ziglang
+
+# Debian packages of headers, of OpenBLAS and of libstdc++, parts of which are linked statically.
+COMPILER = subprocess.run(["g++", "-dumpversion"], check=True, capture_output=True, text=True).stdout.strip()
+PACKAGES = {
+    f"gcc-{COMPILER}-base": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "libopenblas-serial-dev": "BSD-3-Clause",
     "nlohmann-json3-dev": "MIT",
     "libcli11-dev": "BSD-3-Clause",
     "librandom123-dev": "BSD-3-Clause",
-    "libxxhash-dev": "BSD-2-Clause",
 }
-COMPILED_IN = ["libopenblas-serial-dev", "nlohmann-json3-dev", "libcli11-dev", "librandom123-dev", "libxxhash-dev"]
 
 
-def packages_of(names):
-    """The Debian packages of libraries, by the names that auditwheel gave their copies."""
-    found = set()
-    for name in names:
-        stem = re.sub(r"-[0-9a-f]{8}(?=\.so)", "", name)
-        listing = subprocess.run(["dpkg-query", "--search", f"*/{stem}*"], capture_output=True, text=True)
-        packages = {line.split(":")[0] for line in listing.stdout.splitlines()
-                    if re.search(rf"/{re.escape(stem)}[\d.]*$", line)}
-        known = sorted(packages & set(LICENCES)) or sys.exit(
-            f"licences.py: of which package is {name}, and under which licence? Got {sorted(packages)}.")
-        found.add(known[0])
-    return sorted(found)
+def licence_files(libraries):
+    """Names of the libraries in the wheel, each with its licence as SPDX writes it and the file with its text."""
+    found = {}
+    for line in pathlib.Path("tools/wheel_sources.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            name, _, _, licence, _ = line.split()
+            texts = sorted(path for pattern in ("LICENSE*", "COPYING*") for path in
+                           (libraries / "source" / name).glob(pattern))
+            found[name] = licence, texts[0]
+    for package, licence in PACKAGES.items():
+        found[package] = licence, pathlib.Path(f"/usr/share/doc/{package}/copyright")
+    # Its functions for what processors lack.
+    found["zig"] = "MIT", pathlib.Path(ziglang.__path__[0], "LICENSE")
+    binding = next(file for file in importlib.metadata.files("nanobind") if file.name == "LICENSE")
+    found["nanobind"] = "BSD-3-Clause", pathlib.Path(binding.locate())
+    return found
 
 
 def with_licences(metadata, expression, files):
@@ -66,17 +59,17 @@ def record_line(name, data):
 
 
 def main():
-    wheel, hdf5, out = (pathlib.Path(argument) for argument in sys.argv[1:])
+    wheel, libraries, out = (pathlib.Path(argument) for argument in sys.argv[1:])
     with zipfile.ZipFile(wheel) as archive:
         entries = {info.filename: (info, archive.read(info)) for info in archive.infolist()
                    if not info.is_dir()}
     info_folder = next(name.split("/")[0] for name in entries if name.endswith(".dist-info/METADATA"))
-    copied = [name.split("/")[-1] for name in entries if ".libs/" in name and ".so" in name]
-    packages = packages_of(copied) + COMPILED_IN
-    added = {package: pathlib.Path(f"/usr/share/doc/{package}/copyright").read_bytes() for package in packages}
-    added["hdf5"] = hdf5.read_bytes()
-    expression = " AND ".join(sorted({"Apache-2.0", "BSD-3-Clause", *(LICENCES[p] for p in packages)}))
-    files = {f"{info_folder}/licenses/{name}/copyright": data for name, data in added.items()}
+    copied = [name for name in entries if ".libs/" in name]
+    if copied:
+        sys.exit(f"licences.py: expected a wheel without copied libraries, got {copied}")
+    found = licence_files(libraries)
+    expression = " AND ".join(sorted({"Apache-2.0", *(licence for licence, _ in found.values())}))
+    files = {f"{info_folder}/licenses/{name}/{text.name}": text.read_bytes() for name, (_, text) in found.items()}
     listed = [name.split("/licenses/")[1] for name in entries if "/licenses/" in name]
     listed += [name.split("/licenses/")[1] for name in files]
     metadata = f"{info_folder}/METADATA"
@@ -102,8 +95,7 @@ def main():
         made.writestr(zipfile.ZipInfo(record, (1980, 1, 1, 0, 0, 0)), "\n".join([*lines, f"{record},,"]) + "\n",
                       zipfile.ZIP_DEFLATED)
     unpacked = sum(len(data) for _, data in entries.values())
-    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB, "
-          f"{len(copied)} libraries copied")
+    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB")
     print(f"licences: {expression}")
 
 

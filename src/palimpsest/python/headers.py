@@ -287,7 +287,7 @@ def documentation_file(headers, folder):
     entries.update(described)
     entries.update((name + "#", code) for name, code in examples(folder))
     # In the order of std::string_view.
-    return "\n".join(f"{{{literal(name)}, {literal(entries[name])}}},"
+    return "\n".join(f"{{{literal(name)}sv, {literal(entries[name])}sv}},"
                      for name in sorted(entries, key=str.encode)) + "\n"
 
 

@@ -18,6 +18,8 @@ struct Document {
 };
 // Sorted by name. `f`: the docstring of a function without its parameters and examples; `f.x`: that
 // of its parameter x; `*.x`: that of parameters x of all other functions; `f#`: its examples.
+// The compiler counts no characters: some stop at so many steps.
+using namespace std::string_view_literals;
 constexpr Document kDocuments[] = {
 #include "documentation.inc"  // made by headers.py
 };

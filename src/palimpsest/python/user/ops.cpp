@@ -97,7 +97,7 @@ void take_over(const std::string& who, std::size_t j, nb::handle destination, nb
 // taken. Views of further outputs are copied.
 constexpr std::size_t kMostViews = 8;
 struct HandedOver {
-  index_t extents[kMaxRank], strides[kMaxRank];
+  index_t extents[kMaxRank] = {}, strides[kMaxRank] = {};
 };
 constinit thread_local HandedOver handed_over[kMostViews];
 
