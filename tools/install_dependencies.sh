@@ -17,7 +17,7 @@ test="$python ccache libgtest-dev libgmock-dev spin python3-numpy python3-scipy 
 lint="$test clang-tidy"
 bench="$build libbenchmark-dev libfftw3-dev python3-numpy bart"
 docs="$python doxygen"
-wheel="$test dpkg-dev qemu-user-static"
+wheel="$test binutils-aarch64-linux-gnu dpkg-dev qemu-user-static"
 
 wanted=
 [ $# -gt 0 ] || set -- build
