@@ -6,6 +6,7 @@ import inspect
 import io
 import pickle
 import pydoc
+import re
 import subprocess
 import sys
 
@@ -50,6 +51,13 @@ def test_functions_have_signatures():
 
 def test_every_name_has_a_docstring():
     assert [name for name, value in NAMES.items() if not (inspect.getdoc(value) or "").strip()] == []
+
+
+def test_docstrings_stand_alone():
+    """The first line does not go on from the text of another name."""
+    goes_on = re.compile(r"(As|By|For|From|In|Is|It|Like|Of|Parameters|Real\.|That|The same|Their|Those|To|With)\b")
+    first = {name: (inspect.getdoc(value) or "").strip().split("\n")[0] for name, value in NAMES.items()}
+    assert {name: line for name, line in first.items() if goes_on.match(line)} == {}
 
 
 def test_every_name_but_errors_has_an_example():

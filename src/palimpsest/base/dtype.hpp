@@ -109,7 +109,7 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
   throw InternalError("visit_dtype: not a dtype");
 }
 
-/// The same for float32, float64, complex64, complex128; others are a DTypeError naming `who`.
+/// visit_dtype() for float32, float64, complex64, complex128; others are a DTypeError naming `who`.
 template <class F>
 decltype(auto) visit_inexact(DType dtype, std::string_view who, F&& f) {
   switch (dtype) {

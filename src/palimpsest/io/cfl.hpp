@@ -17,7 +17,8 @@ namespace PALIMPSEST_API palimpsest {
 /// Errors   IoError: a file cannot be read; FormatError: header malformed, size does not match
 Tensor read_cfl(const std::string& path);
 
-/// The same array without reading it: its elements are the bytes of the mapped file, see map_npy().
+/// Maps the array of read_cfl() without reading it: its elements are the bytes of the mapped file,
+/// see map_npy().
 Tensor map_cfl(const std::string& path);
 
 /// Writes the pair with 16 dimensions, those that the tensor lacks being 1.

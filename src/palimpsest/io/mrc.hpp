@@ -36,7 +36,8 @@ struct MrcImage {
 /// Source   Cheng et al. 2015, doi:10.1016/j.jsb.2015.04.002
 MrcImage read_mrc(const std::string& path);
 
-/// The same image without reading it: its elements are the bytes of the mapped file, see map_npy().
+/// Maps the image of read_mrc() without reading it: its elements are the bytes of the mapped file,
+/// see map_npy().
 /// The other byte order and 16-bit floating numbers are read after all.
 ///
 /// Errors   as read_mrc

@@ -17,9 +17,9 @@ namespace PALIMPSEST_API palimpsest {
 /// Source   numpy.lib.format, NEP 1
 Tensor read_npy(const std::string& path);
 
-/// The same array without reading it: its elements are the bytes of the mapped file, read when they
-/// are used; written, they become memory of their own. Arrays in the other byte order and booleans
-/// are read after all.
+/// Maps the array of read_npy() without reading it: its elements are the bytes of the mapped file,
+/// read when they are used; written, they become memory of their own. Arrays in the other byte order
+/// and booleans are read after all.
 ///
 /// Errors   as read_npy
 /// Cost     none; a file that shrinks while it is mapped ends the program

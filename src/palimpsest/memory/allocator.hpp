@@ -105,8 +105,8 @@ class MemoryLimit {
   MemoryLimit* next_ = nullptr;
 };
 
-/// For tests: while it lives, the n-th allocation from its start, counted from 0 over all devices
-/// and threads, throws OutOfMemory. Do not nest.
+/// A failure for tests: while it lives, the n-th allocation from its start, counted from 0 over all
+/// devices and threads, throws OutOfMemory. Do not nest.
 class FailingAllocator {
  public:
   explicit FailingAllocator(std::uint64_t n);

@@ -137,7 +137,7 @@ void bind_weights(nb::module_& m) {
 void bind_rearrangements(nb::module_& m) {
   m.def(
       "Permute", [](Dims i, Dims o) { return Permute(i, o); }, "ishape"_a, "oshape"_a,
-      "The same dimensions in another order.");
+      "A permutation of dimensions.");
   m.def(
       "Rearrange",
       [](const std::string& pattern, DimMap sizes, std::optional<Dims> in,
@@ -164,7 +164,8 @@ void bind_rest(nb::module_& m) {
   m.def(
       "RealPart", [](Dims d) { return RealPart(d); }, "dims"_a = "...", "The real part.");
   m.def(
-      "ImagPart", [](Dims d) { return ImagPart(d); }, "dims"_a = "...", "The imaginary part.");
+      "ImagPart", [](Dims d) { return ImagPart(d); }, "dims"_a = "...",
+      "The imaginary part of complex data.");
   m.def(
       "AsReal", [](Dims d, ND pair) { return AsReal(d, pair); }, "dims"_a = "...", "pair"_a = "R",
       "Complex numbers as pairs of real ones.");

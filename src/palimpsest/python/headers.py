@@ -96,7 +96,7 @@ class Headers:
                 pending, covered = [], []
                 i = end + 1 if end > i else i + 1
                 continue
-            if re.match(r"\s*(#|//|namespace|template|using|public:|private:|\})", line):
+            if re.match(r"\s*(#|//|namespace|template|using|public:|private:|throw|return|\})", line):
                 i += 1
                 continue
             statement = line

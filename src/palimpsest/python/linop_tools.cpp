@@ -130,7 +130,7 @@ void bind_testing(nb::module_& m) {
       .def_ro("error", &DotTest::error)
       .def_ro("ok", &DotTest::ok)
       .def("__bool__", [](const DotTest& t) { return t.ok; });
-  nb::class_<NormalTest>(m, "NormalTest", "A.N against A.H A.")
+  nb::class_<NormalTest>(m, "NormalTest", "The result of check_normal().")
       .def_ro("error", &NormalTest::error)
       .def_ro("ok", &NormalTest::ok)
       .def("__bool__", [](const NormalTest& t) { return t.ok; });
@@ -145,7 +145,8 @@ void bind_testing(nb::module_& m) {
       .def("__repr__", &ContractReport::str);
   m.def("dot_test", checked<&dot_test>(), PALIMPSEST_TEST_ARGUMENTS,
         "<A x, y> = <x, A^H y> for random x and y.");
-  m.def("check_normal", checked<&check_normal>(), PALIMPSEST_TEST_ARGUMENTS, "A.N against A^H A.");
+  m.def("check_normal", checked<&check_normal>(), PALIMPSEST_TEST_ARGUMENTS,
+        "Compares A.N with A^H A.");
   m.def("check_gradient", checked<&check_gradient>(), PALIMPSEST_TEST_ARGUMENTS,
         "Gradients against finite differences.");
   nb::class_<InplaceTest>(m, "InplaceTest", "Steps in place against others.")

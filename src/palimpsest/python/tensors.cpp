@@ -442,27 +442,30 @@ void bind_tensors(nb::module_& m) {
       "from_dlpack", [](nb::handle x) { return import_array(x); }, "x"_a);
   m.def(
       "empty", [](Extents s, DType d, Device v) { return Tensor::empty(s, d, v); }, "shape"_a,
-      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu",
+      "A new array whose elements have no particular value.");
   m.def(
       "zeros", [](Extents s, DType d, Device v) { return Tensor::zeros(s, d, v); }, "shape"_a,
-      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu", "A new array of zeros.");
   m.def(
       "ones", [](Extents s, DType d, Device v) { return Tensor::ones(s, d, v); }, "shape"_a,
-      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu", "A new array of ones.");
   m.def("full", full_tensor, "shape"_a, "value"_a.none(), "dtype"_a.none() = nb::none(),
-        "device"_a = "cpu");
+        "device"_a = "cpu", "A new array of one value.");
   m.def(
       "arange", [](index_t n, DType d, Device v) { return Tensor::arange(n, d, v); }, "n"_a,
-      "dtype"_a = DTypeObject{DType::int64}, "device"_a = "cpu");
+      "dtype"_a = DTypeObject{DType::int64}, "device"_a = "cpu", "The numbers 0, 1, .., n - 1.");
   m.def(
       "linspace",
       [](double first, double last, index_t n, DType d, Device v) {
         return Tensor::linspace(first, last, n, d, v);
       },
-      "first"_a, "last"_a, "n"_a, "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+      "first"_a, "last"_a, "n"_a, "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu",
+      "n numbers from first to last, evenly spaced.");
   m.def(
       "eye", [](index_t n, DType d, Device v) { return Tensor::eye(n, d, v); }, "n"_a,
-      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu");
+      "dtype"_a = DTypeObject{DType::float64}, "device"_a = "cpu",
+      "The identity matrix of n rows.");
   m.def(
       "random_normal",
       [](Extents s, DType d, RandomKey key, Device v) {

@@ -181,7 +181,7 @@ void bind_containers(nb::module_& m) {
   m.def(
       "BlockDiagonal",
       [](nb::args linops, ND in, ND out) { return BlockDiagonal(operators_of(linops), in, out); },
-      "linops"_a, nb::kw_only(), "in_"_a, "out"_a, "Concat along both.");
+      "linops"_a, nb::kw_only(), "in_"_a, "out"_a, "Concat along both dimensions.");
   m.def(
       "Stack",
       [](nb::args linops, nb::handle in, nb::handle out) {

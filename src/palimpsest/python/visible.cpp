@@ -353,8 +353,12 @@ PyMethodDef& defined(nb::handle f, const std::string& key, const std::string& na
   const std::string name = nb::cast<std::string>(f.attr("__name__"));
   const std::vector<Parameter> list = parameters_of(signature, nb::object(overload[2]));
   const std::size_t arrow = signature.rfind(" -> ");
+  // A second name has the document of the first one.
+  const std::size_t scope = key.starts_with("ops.") ? 4 : 0;
+  const bool is_function = key.find('.', scope) == std::string::npos;
+  const std::string own(is_function ? document_of(key.substr(0, scope) + name) : "");
   const std::string doc =
-      docstring(key, said.is_none() ? "" : str_of(said), parameter_lines(key, list),
+      docstring(key, said.is_none() ? own : str_of(said), parameter_lines(key, list),
                 arrow == std::string::npos ? "None" : plain_type(signature.substr(arrow + 4)));
   functions[count] = nb::borrow(f).release().ptr();
   visible.get()[count] = {name_in_errors, list};

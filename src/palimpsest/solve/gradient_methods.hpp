@@ -75,14 +75,14 @@ struct PogmOptions {
 // Units      lambda has those of the data: nothing is scaled
 // Errors     ValueError "L", "average": not positive; those of Solver
 
-/// Proximal gradient steps of 1 / L.
+/// Minimizes |A x - b|^2 / 2 + h(x) by proximal gradient steps of 1 / L.
 ///
 /// Cost       one N and one prox per iteration, one A^H before; without L the steps of lanczos()
 /// Memory     x, A^H b
 /// Source     Daubechies, Defrise and De Mol 2004, doi:10.1002/cpa.20042
 SolveResult ista(const NamedLinop& A, const Prox& h, const Tensor& b,
                  const IstaOptions& options = {});
-/// With Nesterov's momentum.
+/// Minimizes |A x - b|^2 / 2 + h(x) by proximal gradient steps with Nesterov's momentum.
 ///
 /// Memory     x, its extrapolation, A^H b
 /// Source     Beck and Teboulle 2009, doi:10.1137/080716542; monotone: by the same,

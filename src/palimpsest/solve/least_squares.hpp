@@ -41,14 +41,15 @@ struct LeastSquaresOptions {
   PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
-/// Golub-Kahan bidiagonalization; |r| falls in each iteration.
+/// Solves min |A x - b| by Golub-Kahan bidiagonalization; |r| falls in each iteration.
 ///
 /// Numbers   of a record: the reason, or 0; estimates of |A|, of its condition, and of |A^H r|. Its
 ///           residual is |r| / |b|, damping included
 /// Memory    3 vectors of x, 1 of b
 /// Source    Paige and Saunders 1982, doi:10.1145/355984.355989
 SolveResult lsqr(const NamedLinop& A, const Tensor& b, const LeastSquaresOptions& options = {});
-/// The same; |A^H r| falls in each iteration, so that stopping early is safe.
+/// Solves min |A x - b| by Golub-Kahan bidiagonalization; |A^H r| falls in each iteration, so that
+/// stopping early is safe.
 ///
 /// Memory    4 vectors of x, 1 of b
 /// Source    Fong and Saunders 2011, doi:10.1137/10079687X

@@ -41,13 +41,14 @@ LanczosResult lanczos(const NamedLinop& A, const TensorType& x, const LanczosOpt
 /// Bytes that lanczos() takes at the worst moment.
 index_t lanczos_bytes(const NamedLinop& A, const TensorType& x);
 
-/// |A|^2, the largest eigenvalue of A.N(): exact for unitary operators, FiniteDifference and
-/// Gradient, else 1.01 times the largest Ritz value of lanczos(). Kept until a parameter of the
-/// operator is written.
+/// The result of operator_norm2() and largest_eigenvalue().
 struct OperatorNorm {
   double value = 0;
   int applications = 0;  ///< of A.N(), this time
 };
+/// |A|^2, the largest eigenvalue of A.N(): exact for unitary operators, FiniteDifference and
+/// Gradient, else 1.01 times the largest Ritz value of lanczos(). Kept until a parameter of the
+/// operator is written.
 OperatorNorm operator_norm2(const NamedLinop& A, const TensorType& x, std::uint64_t seed = 0);
 /// The largest eigenvalue of a Hermitian positive N, 1.01 times the largest Ritz value, kept as
 /// operator_norm2() is.

@@ -23,8 +23,8 @@ struct MinresOptions {
   PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
-/// For a Hermitian A, indefinite or singular: the residual is the smallest of the Krylov space. Of
-/// a singular consistent system the solution of least norm, from x0 = 0.
+/// Solves A x = b for a Hermitian A, indefinite or singular: the residual is the smallest of the
+/// Krylov space. Of a singular consistent system the solution of least norm, from x0 = 0.
 ///
 /// Status   breakdown: M is not positive; the system is singular, and the next step not determined
 /// Memory   5 vectors; one more with M
@@ -41,7 +41,8 @@ struct GmresOptions {
   PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
-/// For any A: the residual is the smallest of the Krylov space, until it starts anew.
+/// Solves A x = b for any square A: the residual is the smallest of the Krylov space, until it
+/// starts anew.
 ///
 /// Math     The residual's norm comes from the left null vector y of the Hessenberg matrix H,
 ///          |b| / |y| with y_0 = 1, and x from the triangle below H's first row: no rotations
@@ -60,7 +61,7 @@ struct BicgstabOptions {
   PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
-/// For any A, in few vectors; the residual may rise on the way.
+/// Solves A x = b for any square A, in few vectors; the residual may rise on the way.
 ///
 /// Status   breakdown: the new direction is orthogonal to the first residual
 /// Memory   5 vectors
@@ -77,7 +78,7 @@ struct ChebyshevOptions {
   PALIMPSEST_SOLVE_START;
   PALIMPSEST_SOLVE_OPTIONS;
 };
-/// For a Hermitian positive A with known bounds; runs max_iterations.
+/// Solves A x = b for a Hermitian positive A with known bounds; runs max_iterations.
 ///
 /// Memory   3 vectors
 /// Errors   ValueError "lower": unless 0 < lower < upper

@@ -28,7 +28,7 @@ struct ConcatDims {
 /// Errors   ValueError "at least one", "At least one" of in and out, "num_workers"; ShapeError:
 ///          shapes that differ, "undefined size", "Conflicting" sizes
 NamedLinop Concat(std::vector<NamedLinop> linops, ConcatDims along);
-/// Concat along both.
+/// Operators side by side, for parts of the input and of the output: Concat along both dimensions.
 NamedLinop BlockDiagonal(std::vector<NamedLinop> linops, ND in, ND out);
 
 /// The children that a range meets, each with the part that it meets: child i has boundaries[i] to

@@ -20,7 +20,7 @@ namespace PALIMPSEST_API palimpsest {
 /// Errors   FormatError "closure": a SimpleLinop, whose functions have no name; "unknown type": a
 ///          type that is not registered; "too deep" - all before a byte is written; IoError
 void save(const NamedLinop& A, const std::string& path);
-/// The same bytes as save() for the same operator.
+/// The bytes that save() writes for the operator.
 std::vector<std::byte> to_bytes(const NamedLinop& A);
 
 /// The same without the values of variables that the operator uses whole. Appends their containers

@@ -14,7 +14,7 @@ namespace PALIMPSEST_API palimpsest {
 /// DTypes   complex -> real; real data stay
 /// Cost     none: a view
 NamedLinop RealPart(Dims dims = "...");
-/// The imaginary part.
+/// The imaginary part of complex data.
 ///
 /// Math     y = Im x; the adjoint embeds: y -> i Re y
 /// DTypes   complex -> real; of real data zeros

@@ -6,7 +6,7 @@
 
 namespace PALIMPSEST_API palimpsest {
 
-/// The same dimensions in another order; an ellipsis moves as one.
+/// A permutation of dimensions; an ellipsis moves as one.
 ///
 /// Math     N is Identity
 /// Errors   ShapeError "permutation": oshape has other dimensions, or one twice

@@ -22,7 +22,7 @@ struct SamplingOptions {
 /// Errors   ValueError "range": an index outside 0..size-1; "input_size": another number of arrays
 /// Cost     one pass
 NamedLinop Sampling(std::vector<Tensor> idx, Extents input_size, SamplingOptions options = {});
-/// The same with the D indices of a point along the last axis.
+/// Sampling with the D indices of a point along the last axis of one array.
 NamedLinop SamplingFromStacked(const Tensor& idx, Extents input_size, SamplingOptions options = {});
 /// The true entries of a bool mask, in row-major order.
 NamedLinop SamplingFromMask(const Tensor& mask, SamplingOptions options = {});

@@ -17,11 +17,11 @@ Variable shape(const Variable& x, index_t axis);
 /// A new array filled with the value, which broadcasts.
 /// Errors   NotSupported: an extent that depends on more than extents of other arrays; ShapeError
 Variable alloc(const Operand& value, const ShapeArgument& shape);
-/// The same with a 0-d value.
+/// A new array filled with one number.
 Variable full(const ShapeArgument& shape, const Operand& value);
 Variable zeros(const ShapeArgument& shape, DType dtype = DType::float64, Device device = {});
 Variable ones(const ShapeArgument& shape, DType dtype = DType::float64, Device device = {});
-/// For a result that will be written: its elements have no particular value.
+/// A new array whose elements have no particular value, to be written.
 Variable empty(const ShapeArgument& shape, DType dtype = DType::float64, Device device = {});
 
 /// An array with the type and the extents of x, known or not.

@@ -40,12 +40,12 @@ Variable sqrt(const Variable& x);
 Variable pow(const Operand& a, const Operand& b);
 /// a b + c, both steps rounded.
 Variable fma(const Operand& a, const Operand& b, const Operand& c);
-/// NaN wins.
+/// The smaller, or the larger, of two numbers; NaN if one is NaN.
 Variable minimum(const Operand& a, const Operand& b);
 Variable maximum(const Operand& a, const Operand& b);
 /// minimum(maximum(x, low), high).
 Variable clip(const Operand& x, const Operand& low, const Operand& high);
-/// To the nearest integer, halves to the even one.
+/// The nearest integer, of halves the even one.
 Variable round(const Variable& x);
 
 // -- comparisons, logic, bits ------------------------------------------------------------------
@@ -69,7 +69,7 @@ Variable bitwise_and(const Operand& a, const Operand& b);
 Variable bitwise_or(const Operand& a, const Operand& b);
 Variable bitwise_xor(const Operand& a, const Operand& b);
 Variable bitwise_not(const Variable& x);
-/// condition ? a : b
+/// Elements of a where the condition holds, of b elsewhere.
 Variable where(const Operand& condition, const Operand& a, const Operand& b);
 
 // -- transcendental functions; complex too, on the principal branch ----------------------------
@@ -100,24 +100,24 @@ Variable atan2(const Operand& y, const Operand& x);
 Variable hypot(const Operand& a, const Operand& b);
 /// sin(pi x) / (pi x), 1 at 0.
 Variable sinc(const Variable& x);
-/// Real.
+/// The error function of real numbers.
 Variable erf(const Variable& x);
-/// 1 / (1 + exp(-x)).
+/// The logistic function 1 / (1 + exp(-x)).
 Variable sigmoid(const Variable& x);
 
 // -- complex numbers ---------------------------------------------------------------------------
 
 Variable conj(const Variable& x);
-/// In (-pi, pi]; real.
+/// The angle of a number in (-pi, pi], real.
 Variable angle(const Variable& x);
-/// |x|^2, real.
+/// The squared magnitude |x|^2, real.
 Variable abs2(const Variable& x);
 /// Real and imaginary part; of a complex array a view.
 Variable real(const Variable& x);
 Variable imag(const Variable& x);
-/// re + i im.
+/// The complex number re + i im.
 Variable complex(const Operand& re, const Operand& im);
-/// The same as complex().
+/// The complex number re + i im, as complex().
 Variable make_complex(const Variable& re, const Variable& im);
 /// Complex (..) as real (.., 2), and back: views (back: where the last axis is dense).
 /// Errors   DTypeError; view_as_complex also ShapeError: the last extent is not 2

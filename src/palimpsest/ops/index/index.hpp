@@ -32,7 +32,7 @@ Variable indexed(const Variable& x, const std::vector<IndexEntry>& entries);
 Variable set_subtensor(const Variable& y, const Operand& value);
 Variable inc_subtensor(const Variable& y, const Operand& value);
 
-/// For each axis of an array of bools, the positions along it (int64) of its true elements, in
+/// Positions of the true elements of an array of bools, one array (int64) for each axis, in
 /// row-major order. How many there are is known only when it runs.
 /// Errors   DTypeError: no bools; ShapeError: no axes
 std::vector<Variable> nonzero(const Variable& mask);

@@ -65,7 +65,7 @@ Variable ger(const Variable& z, const Operand& alpha, const Variable& x, const V
 
 /// The elements with column - row = offset of the axes (a, b), along a new last axis. A view.
 Variable diagonal(const Variable& x, index_t offset = 0, index_t a = -2, index_t b = -1);
-/// Their sum.
+/// The sum of the elements that diagonal() has.
 Variable trace(const Variable& x, index_t offset = 0, index_t a = -2, index_t b = -1);
 
 }  // namespace ops

@@ -44,7 +44,7 @@ struct VarianceOptions {
 };
 /// Mean of |x - mean(x)|^2, in two passes; real.
 Variable var(const Variable& x, const VarianceOptions& options = {});
-/// Square root of var.
+/// The standard deviation: the square root of var().
 Variable std(const Variable& x, const VarianceOptions& options = {});
 
 struct NormOptions {
@@ -53,7 +53,7 @@ struct NormOptions {
   /// (sum |x|^order)^(1/order); infinity: the largest |x|, -infinity: the smallest.
   double order = 2;
 };
-/// Real; the norm of order 2 has the gradient 0 at 0.
+/// The norm of some axes, real; that of order 2 has the gradient 0 at 0.
 /// Errors   ValueError: order 0
 Variable norm(const Variable& x, const NormOptions& options = {});
 

@@ -87,7 +87,7 @@ void bind_team(nb::module_& m) {
         return Shown<"range">(
             nb::borrow(reinterpret_cast<PyObject*>(&PyRange_Type))(range.start, range.stop));
       },
-      "extent"_a, "part"_a, "parts"_a);
+      "extent"_a, "part"_a, "parts"_a, "The indices of a part of a dimension that is cut evenly.");
 }
 
 void bind_placement(nb::module_& m) {

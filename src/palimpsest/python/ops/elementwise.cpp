@@ -22,11 +22,12 @@ void bind_arithmetic(nb::module_& m) {
   m.def("maximum", &ops::maximum, "a"_a, "b"_a, "The larger one; NaN wins.");
   m.def("clip", &ops::clip, "x"_a, "low"_a, "high"_a, "minimum(maximum(x, low), high).");
   m.def("where", &ops::where, "condition"_a, "a"_a, "b"_a, "a where the condition holds, else b.");
-  m.def("switch", &ops::where, "condition"_a, "a"_a, "b"_a, "As where.");
+  m.def("switch", &ops::where, "condition"_a, "a"_a, "b"_a,
+        "Elements of a where the condition holds, of b elsewhere, as where().");
   m.def("arctan2", &ops::atan2, "y"_a, "x"_a, "The angle of the point (x, y).");
   m.def("atan2", &ops::atan2, "y"_a, "x"_a, "The angle of the point (x, y).");
   m.def("hypot", &ops::hypot, "a"_a, "b"_a, "sqrt(a^2 + b^2) without overflow.");
-  m.def("complex", &ops::complex, "re"_a, "im"_a, "re + i im.");
+  m.def("complex", &ops::complex, "re"_a, "im"_a, "The complex number re + i im.");
   m.def("make_complex", &ops::make_complex, "re"_a, "im"_a, "re + i im.");
 }
 
@@ -62,10 +63,10 @@ void bind_scalar_functions(nb::module_& m) {
   PALIMPSEST_UNARY(reciprocal, "1 / x.")
   PALIMPSEST_UNARY(square, "x x.")
   PALIMPSEST_UNARY(sqrt, "The square root.")
-  PALIMPSEST_UNARY(round, "To the nearest integer, halves to the even one.")
-  PALIMPSEST_UNARY(isnan, "Is it not a number?")
-  PALIMPSEST_UNARY(isinf, "Is it infinite?")
-  PALIMPSEST_UNARY(isfinite, "Is it finite?")
+  PALIMPSEST_UNARY(round, "The nearest integer, of halves the even one.")
+  PALIMPSEST_UNARY(isnan, "True where x is not a number.")
+  PALIMPSEST_UNARY(isinf, "True where x is infinite.")
+  PALIMPSEST_UNARY(isfinite, "True where x is finite.")
   PALIMPSEST_UNARY(logical_not, "Is it 0?")
   PALIMPSEST_UNARY(bitwise_not, "Of bools and integers.")
   PALIMPSEST_UNARY(exp, "e to the power of x.")
@@ -91,7 +92,7 @@ void bind_scalar_functions(nb::module_& m) {
   PALIMPSEST_UNARY(sigmoid, "1 / (1 + exp(-x)).")
   PALIMPSEST_UNARY(conj, "The complex conjugate.")
   PALIMPSEST_UNARY(angle, "The angle in (-pi, pi], real.")
-  PALIMPSEST_UNARY(abs2, "|x|^2, real.")
+  PALIMPSEST_UNARY(abs2, "The squared magnitude |x|^2, real.")
   PALIMPSEST_UNARY(real, "The real part; of a complex array a view.")
   PALIMPSEST_UNARY(imag, "The imaginary part; of a complex array a view.")
   PALIMPSEST_UNARY(view_as_real, "Complex (..) as real (.., 2): a view.")
@@ -99,7 +100,7 @@ void bind_scalar_functions(nb::module_& m) {
   PALIMPSEST_UNARY(stop_gradient, "x, without a derivative.")
 #undef PALIMPSEST_UNARY
   m.def("astype", &ops::astype, "x"_a, "dtype"_a, "Converted; complex to real is a DTypeError.");
-  m.def("cast", &ops::astype, "x"_a, "dtype"_a, "As astype.");
+  m.def("cast", &ops::astype, "x"_a, "dtype"_a, "The elements as another dtype, as astype().");
   m.def("cast_like", &ops::cast_like, "x"_a, "like"_a, "In the dtype of another Variable.");
 }
 
@@ -118,8 +119,8 @@ void bind_reductions(nb::module_& m) {
   def_reduction<&ops::prod>(m, "prod", "The product over some axes, or over all.");
   def_reduction<&ops::max>(m, "max", "The largest element; NaN wins.");
   def_reduction<&ops::min>(m, "min", "The smallest element; NaN wins.");
-  def_reduction<&ops::any>(m, "any", "Is any element not 0?");
-  def_reduction<&ops::all_of>(m, "all", "Is no element 0?");
+  def_reduction<&ops::any>(m, "any", "True if an element is not 0.");
+  def_reduction<&ops::all_of>(m, "all", "True if no element is 0.");
   def_reduction<&ops::argmax>(m, "argmax", "The position of the first largest element.");
   def_reduction<&ops::argmin>(m, "argmin", "The position of the first smallest element.");
   def_reduction<&ops::mean>(m, "mean", "The mean; of integers in float64.");

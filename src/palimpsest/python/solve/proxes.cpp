@@ -178,10 +178,10 @@ void bind_norms(nb::module_& m) {
       "prox"_a, "value"_a.none() = nb::none(), "name"_a = "Custom",
       "A function that prox(v, t) and value(x) describe, as graphs.");
   m.def(
-      "ZeroProx", [] { return ProxObject{ZeroProx()}; }, "0 everywhere.");
+      "ZeroProx", [] { return ProxObject{ZeroProx()}; }, "The function that is 0 everywhere.");
   m.def(
       "Box", [](double lo, double hi) { return ProxObject{Box(lo, hi)}; }, "lo"_a, "hi"_a,
-      "lo <= x <= hi.");
+      "The constraint lo <= x <= hi.");
   m.def(
       "NonNegative", [] { return ProxObject{NonNegative()}; }, "x real and not negative.");
   m.def(

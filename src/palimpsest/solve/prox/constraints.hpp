@@ -9,11 +9,11 @@ namespace PALIMPSEST_API palimpsest {
 // Functions that are 0 where a constraint holds and infinite elsewhere. The prox is the projection,
 // for any t; value() allows for 1e-6 of the largest element.
 
-/// lo <= x <= hi. Errors  ValueError "lo": above hi, or NaN; DTypeError "real": complex x
+/// The constraint lo <= x <= hi. Errors  ValueError "lo": above hi, or NaN; DTypeError "real": complex x
 Prox Box(double lo, double hi);
-/// x real and not negative.
+/// The constraint that x is real and not negative.
 Prox NonNegative();
-/// x real.
+/// The constraint that x is real.
 Prox RealValued();
 
 struct BallOptions {
@@ -22,13 +22,14 @@ struct BallOptions {
   Dims over = {};
   std::optional<Dims> dims = {};
 };
-/// |x - center| <= radius, the norm over `over`. Errors  ValueError "radius": negative
+/// The constraint |x - center| <= radius, the norm over `over`.
+/// Errors   ValueError "radius": negative
 Prox Ball(const Weight& radius, const BallOptions& options = {});
 
 struct AffineOptions {
   int inner = 20;  ///< most steps of conjugate gradients; 1 is exact for B B^H a multiple of I
 };
-/// B x = c. The prox is v - B^H (B B^H)^-1 (B v - c).
+/// The constraint B x = c. The prox is v - B^H (B B^H)^-1 (B v - c).
 /// Errors   ValueError "inner": not positive
 Prox Affine(const NamedLinop& B, const Tensor& c, AffineOptions options = {});
 
