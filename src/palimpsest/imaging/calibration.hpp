@@ -27,8 +27,8 @@ struct CalibrationArea {
 /// Cost     the points of the block
 CalibrationArea calibration_area(const Tensor& measured, index_t largest = 24);
 
-/// The calibration area of k-space, as calibration_area(), where a point counts as measured if it is
-/// not 0 in some coil. Along the readout x the block moves to the measured place where its energy is
+/// The calibration area of k-space, as calibration_area(): a point counts as measured if it is not
+/// 0 in some coil. Along the readout x the block moves to the measured place where its energy is
 /// largest.
 ///
 /// Shapes   kspace (C, y, x) or (C, z, y, x), complex64

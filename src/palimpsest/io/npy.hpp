@@ -18,8 +18,8 @@ namespace PALIMPSEST_API palimpsest {
 Tensor read_npy(const std::string& path);
 
 /// Maps the array of read_npy() without reading it: its elements are the bytes of the mapped file,
-/// read when they are used; written, they become memory of their own. Arrays in the other byte order
-/// and booleans are read after all.
+/// read when they are used; written, they become memory of their own. Arrays in the other byte
+/// order and booleans are read after all.
 ///
 /// Errors   as read_npy
 /// Cost     none; a file that shrinks while it is mapped ends the program

@@ -9,7 +9,8 @@ namespace PALIMPSEST_API palimpsest {
 // Functions that are 0 where a constraint holds and infinite elsewhere. The prox is the projection,
 // for any t; value() allows for 1e-6 of the largest element.
 
-/// The constraint lo <= x <= hi. Errors  ValueError "lo": above hi, or NaN; DTypeError "real": complex x
+/// The constraint lo <= x <= hi.
+/// Errors   ValueError "lo": above hi, or NaN; DTypeError "real": complex x
 Prox Box(double lo, double hi);
 /// The constraint that x is real and not negative.
 Prox NonNegative();
