@@ -37,9 +37,9 @@ def nav():
     python += sorted(page for page in PAGES if page.startswith(docs + "python/") and page not in python)
     return [
         {"Home": "README.md"},
-        {"Start": [f"{docs}{name}.md" for name in START]},
-        {"Gallery": "gallery/index.md"},
-        {"Python": python},
+        {"Start": [{"All pages": f"{docs}index.md"}, *(f"{docs}{name}.md" for name in START[1:]),
+                   {"Programs of the gallery": "gallery/index.md"}]},
+        {"Python": [{"Mistakes in Python": page} if page.endswith("/mistakes.md") else page for page in python]},
         {"How to": pages_in("howto")},
         {"Theory": pages_in("theory")},
         {"Library": [page for page in PAGES if page.count("/") == 1 and page.startswith(docs)
